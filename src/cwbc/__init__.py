@@ -1,0 +1,54 @@
+"""Reliable return-conditioned behavioural cloning for offline reinforcement learning."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cwbc.api import evaluate, train
+    from cwbc.datasets import load
+    from cwbc.errors import InputError
+    from cwbc.methods import METHODS, Method, Training
+    from cwbc.methods import parse as method
+    from cwbc.policy import Policies, Policy
+    from cwbc.results import Sweep
+    from cwbc.trajectories import Trajectories
+
+__all__ = [
+    "METHODS",
+    "InputError",
+    "Method",
+    "Policies",
+    "Policy",
+    "Sweep",
+    "Training",
+    "Trajectories",
+    "evaluate",
+    "load",
+    "method",
+    "train",
+]
+
+_HOMES = {
+    "METHODS": ("cwbc.methods", "METHODS"),
+    "InputError": ("cwbc.errors", "InputError"),
+    "Method": ("cwbc.methods", "Method"),
+    "Policies": ("cwbc.policy", "Policies"),
+    "Policy": ("cwbc.policy", "Policy"),
+    "Sweep": ("cwbc.results", "Sweep"),
+    "Training": ("cwbc.methods", "Training"),
+    "Trajectories": ("cwbc.trajectories", "Trajectories"),
+    "evaluate": ("cwbc.api", "evaluate"),
+    "load": ("cwbc.datasets", "load"),
+    "method": ("cwbc.methods", "parse"),
+    "train": ("cwbc.api", "train"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Importing jax takes seconds; the package and its help should not.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cwbc' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)

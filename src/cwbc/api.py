@@ -1,0 +1,67 @@
+"""The library's two verbs, with names and numbers where the modules below take values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cwbc import evaluation
+from cwbc.datasets import load
+from cwbc.errors import InputError
+from cwbc.methods import Method, Preset, Training, sized, with_options
+from cwbc.policy import Policies
+from cwbc.results import Sweep
+from cwbc.training import train as train_policies
+from cwbc.trajectories import Trajectories
+
+
+def train(
+    dataset: Trajectories | str | os.PathLike[str],
+    method: Method | str,
+    *,
+    seeds: int | Sequence[int] = 10,
+    preset: Preset = "paper",
+    training: Training | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Policies:
+    """Train a method on a dataset, one policy per seed.
+
+    Args:
+        seeds: how many (then 0, 1, ...) or which.
+        preset: "paper" or "small", the sizes of a method given by name.
+        training: replaces the preset's steps and batch.
+        directory: where the run is kept; a call that was cut off goes on from there.
+        options: hyper-parameters by name, such as steps=20_000, width=512 or coefficient=0.5.
+    """
+    data = dataset if isinstance(dataset, Trajectories) else load(dataset)
+    chosen, preset_training = sized(method if isinstance(method, str) else method.name, preset)
+    chosen = chosen if isinstance(method, str) else method
+    chosen, settings, used = with_options(chosen, training or preset_training, options)
+    if unused := sorted(set(options) - used):
+        raise InputError(f"{chosen.name} has no option {', '.join(unused)}")
+    which = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not which or len(set(which)) < len(which) or min(which) < 0:
+        raise InputError(f"seeds must be at least one, all different and not negative; got {seeds}")
+    return train_policies(data, chosen, settings, which, None if directory is None else Path(directory))
+
+
+def evaluate(
+    policies: Policies | str | os.PathLike[str],
+    environment: str | None = None,
+    targets: Sequence[float] | None = None,
+    *,
+    episodes: int = 10,
+    seed: int = 0,
+) -> Sweep:
+    """Ask policies (or those of a run directory) for every target return; by default the paper's sweep."""
+    if not isinstance(policies, Policies):
+        policies = Policies.load(policies)
+    environment = environment or policies.about.get("environment")
+    if environment is None:
+        raise InputError("the dataset names no environment; give one, such as environment='Hopper-v5'")
+    if targets is None:
+        targets = policies.task.targets(policies.about["best_return"])
+    return evaluation.evaluate(policies, environment, targets, episodes, seed)

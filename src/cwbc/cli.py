@@ -1,0 +1,199 @@
+"""What users type: the options, their help, and how mistakes are told. The work is in commands.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import sys
+from typing import Annotated, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from cwbc.errors import InputError
+
+Flat = arg(name="")  # the options of a group stand without its name
+# The help texts state the defaults themselves: most depend on the preset or on the data.
+Whole = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
+Real = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
+Environment = Annotated[str | None, arg(metavar="ID", help_behavior_hint="")]
+Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
+Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
+Precision = Annotated[
+    Literal["float32", "bfloat16"] | None, arg(metavar="float32|bfloat16", help_behavior_hint="")
+]
+PresetName = Annotated[Literal["paper", "small"] | None, arg(metavar="paper|small", help_behavior_hint="")]
+Device = Annotated[Literal["cpu", "gpu"] | None, arg(metavar="cpu|gpu", help_behavior_hint="")]
+Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff, arg(help_behavior_hint="")]
+Dataset = Annotated[Positional[str], arg(metavar="DATASET", help_behavior_hint="")]
+MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
+MethodName = Annotated[Positional[str], arg(metavar="METHOD", help_behavior_hint="")]
+Run = Annotated[Positional[str], arg(metavar="RUN", help_behavior_hint="")]
+Runs = Annotated[Positional[tuple[str, ...]], arg(metavar="RUN ...", help_behavior_hint="")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Hyperparameters:
+    """Each replaces one value of the preset; what they mean is the paper's."""
+
+    batch_size: Whole = None
+    """Windows in a batch (paper: 64)."""
+    context: Whole = None
+    """K, the steps of a window (paper: 20)."""
+    precision: Precision = None
+    """Of the matrix products; weights and optimizer stay float32."""
+    width: Whole = None
+    """Hidden dimension (paper: 1024 for RvS, 128 for DT)."""
+    layers: Whole = None
+    """Hidden layers (paper: 2 for RvS, 3 for DT)."""
+    heads: Whole = None
+    """Attention heads of DT (paper: 1)."""
+    dropout: Real = None
+    """Dropout rate (paper: 0 for RvS, 0.1 for DT)."""
+    learning_rate: Real = None
+    """AdamW's learning rate (paper: 1e-3 for RvS, 1e-4 for DT)."""
+    weight_decay: Real = None
+    """AdamW's weight decay (paper: 1e-4)."""
+    warmup_steps: Whole = None
+    """Steps of linear warm-up, at most a tenth of the training (paper: 10,000)."""
+    clip_norm: Real = None
+    """Largest gradient norm (paper: none for RvS, 0.25 for DT)."""
+    return_scale: Real = None
+    """Divisor of DT's returns-to-go (paper: 1000 for locomotion; else the largest in the data)."""
+    bins: Whole = None
+    """B, bins of the weighting by return (paper: 20)."""
+    smoothing: Real = None
+    """lambda of the weighting: larger stays closer to the data (paper: 0.01)."""
+    temperature: Real = None
+    """kappa of the weighting: smaller prefers high returns more (paper: best - z-th percentile)."""
+    temperature_percentile: Real = None
+    """z, the percentile that sets kappa (paper: 90)."""
+    top_fraction: Real = None
+    """Part of the episodes that +f keeps (paper: 0.1)."""
+    percentile: Real = None
+    """q: the regularizer raises trajectories from this percentile of returns up (paper: 95)."""
+    noise: Real = None
+    """sigma, standard deviation of the raise (paper: 1000 for locomotion; else range / sqrt(12))."""
+    coefficient: Real = None
+    """alpha, weight of the conservative loss (paper: 1)."""
+
+    def given(self) -> dict[str, object]:
+        """The options that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingOptions:
+    """How much to train, and where."""
+
+    seeds: Whole = None
+    """Number of seeds (default: 10 with the paper preset, 3 with the small one)."""
+    steps: Whole = None
+    """Training steps (default: the preset's)."""
+    preset: PresetName = None
+    """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
+    device: Device = None
+    """Where to compute (default: the GPU when there is one)."""
+    env: Environment = None
+    """Gymnasium id of the environment (default: what the dataset tells)."""
+    out: Directory = None
+    """Directory of the results (default: runs/DATASET)."""
+    overwrite: Flag = False
+    """Begin anew where the directory holds a run with other settings."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepOptions:
+    """What to ask for."""
+
+    targets: Numbers = None
+    """Asked returns, comma-separated (default: the paper's sweep for the task, and the dataset's best)."""
+    episodes: Whole = None
+    """Episodes per seed and target (default: 10)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Compare:
+    """Train each method with all seeds, sweep the asked return, and write a report."""
+
+    dataset: Dataset
+    """A dataset file."""
+    methods: MethodNames
+    """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc; such as rvs rvs+cwbc."""
+    training: Annotated[TrainingOptions, Flat] = TrainingOptions()
+    sweep: Annotated[SweepOptions, Flat] = SweepOptions()
+    hyperparameters: Annotated[Hyperparameters, Flat] = Hyperparameters()
+
+
+@dataclasses.dataclass(frozen=True)
+class Train:
+    """Train a method with all seeds; resumes by itself when the directory holds a checkpoint."""
+
+    dataset: Dataset
+    """A dataset file."""
+    method: MethodName
+    """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc."""
+    training: Annotated[TrainingOptions, Flat] = TrainingOptions()
+    hyperparameters: Annotated[Hyperparameters, Flat] = Hyperparameters()
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+    """Sweep the asked return for a trained run."""
+
+    run: Run
+    """A run directory, or one that holds several."""
+    sweep: Annotated[SweepOptions, Flat] = SweepOptions()
+    env: Environment = None
+    """Gymnasium id of the environment (default: the run's)."""
+    device: Device = None
+    """Where to compute (default: the GPU when there is one)."""
+    overwrite: Flag = False
+    """Replace results that were measured with other targets or episodes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Tables and pictures from finished runs, read from disk only."""
+
+    runs: Runs
+    """Run directories, or ones that hold several."""
+    out: Directory = None
+    """Directory of the report (default: the run's own, or `report` for several)."""
+
+
+Command = Annotated[Compare | Train | Evaluate | Report, tyro.conf.ConsolidateSubcommandArgs]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The `cwbc` command."""
+    command = tyro.cli(
+        Command,
+        args=arguments,
+        prog="cwbc",
+        description="Reliable return-conditioned behavioural cloning for offline reinforcement learning.",
+    )
+    sys.exit(_run(command))
+
+
+def _run(command: Compare | Train | Evaluate | Report) -> int:
+    from cwbc import commands
+    from cwbc.training import DivergenceError, Interrupted
+
+    try:
+        with commands.stoppable() as session:
+            session.run(command)
+    except InputError as error:
+        print(f"cwbc: {error}", file=sys.stderr)
+        return 2
+    except DivergenceError as error:
+        print(f"cwbc: {error}", file=sys.stderr)
+        return 1
+    except (Interrupted, KeyboardInterrupt):
+        print("cwbc: interrupted; the same command goes on from here", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0
+
+
+if __name__ == "__main__":
+    main()

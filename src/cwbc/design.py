@@ -1,0 +1,86 @@
+"""A method fitted to a dataset: the one computation that training and acting share."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from cwbc.methods import Method, from_json, to_json
+from cwbc.networks import Parameters
+from cwbc.spaces import ActionSpace, Continuous, Discrete
+from cwbc.trajectories import Trajectories
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """All that shapes a policy's computation: the method and the sizes that it must fit."""
+
+    method: Method
+    observation_size: int
+    actions: ActionSpace
+    horizon: int  # H
+    context: int  # K
+
+    @classmethod
+    def fit(cls, method: Method, data: Trajectories, context: int) -> Design:
+        """The design of a method on a dataset."""
+        actions: ActionSpace
+        if data.discrete:
+            actions = Discrete(data.action_size)
+        else:
+            # tanh reaches 1; only data that goes beyond needs another scale.
+            largest = np.maximum(np.abs(data.actions).max(axis=0), 1.0)
+            actions = Continuous(tuple(float(x) for x in largest))
+        return cls(method.fit(data), data.observations.shape[1], actions, data.horizon, context)
+
+    @property
+    def memory(self) -> int:
+        """How many steps acting must remember."""
+        return self.context if self.method.network.looks_back else 1
+
+    def initialize(self, key: jax.Array) -> Parameters:
+        """Fresh parameters."""
+        conditioned = self.method.condition is not None
+        return self.method.network.initialize(
+            key, self.observation_size, self.actions.size, conditioned, self.horizon
+        )
+
+    def outputs(
+        self,
+        parameters: Parameters,
+        observations: jax.Array,  # [window, step, dimension], normalized
+        returns_to_go: jax.Array,  # [window, step]
+        actions: jax.Array,  # [window, step, size], encoded
+        timesteps: jax.Array,  # [window, step]
+        dropout_key: jax.Array | None = None,
+    ) -> jax.Array:  # [window, step, size]
+        """The network's outputs at every step of a window, in training and in acting alike."""
+        condition = self.method.condition
+        conditions = None if condition is None else condition(returns_to_go, timesteps, self.horizon)
+        return self.method.network(parameters, observations, conditions, actions, timesteps, dropout_key)
+
+    def to_json(self) -> dict[str, Any]:
+        if isinstance(self.actions, Discrete):
+            actions: dict[str, Any] = {"count": self.actions.size}
+        else:
+            actions = {"scale": self.actions.scale}
+        return {
+            "method": to_json(self.method),
+            "observation_size": self.observation_size,
+            "actions": actions,
+            "horizon": self.horizon,
+            "context": self.context,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Design:
+        actions: ActionSpace
+        if "count" in value["actions"]:
+            actions = Discrete(value["actions"]["count"])
+        else:
+            actions = Continuous(tuple(value["actions"]["scale"]))
+        sizes = (value["observation_size"], actions, value["horizon"], value["context"])
+        return cls(from_json(value["method"]), *sizes)

@@ -1,0 +1,21 @@
+"""How files are written: aside, then renamed, so that a reader or a crash never meets half a file."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes | str) -> None:
+    """Replace the file at `path` in one step; on failure the old file stays and nothing else is left."""
+    # Not tempfile: its files are private (0600) whatever the umask says, and the rename would keep that.
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with aside.open("xb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,48 @@
+"""95 % intervals over seeds: one rule for means, maxima and ratios of a few independent trainings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Student's t at 97.5 % for 1 to 10 degrees of freedom; beyond, a series in 1/degrees is good to 2e-4.
+_FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139)
+
+
+def student_t(degrees: int) -> float:
+    """The 97.5 % point of Student's t distribution (Abramowitz and Stegun, 26.7.5, for many degrees)."""
+    if degrees <= len(_FEW):
+        return _FEW[degrees - 1]
+    z = 1.959964
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / degrees + second / degrees**2 + third / degrees**3
+
+
+def mean_over_seeds(samples: Array) -> Array:
+    """The mean over the first axis."""
+    return np.asarray(samples.mean(axis=0))
+
+
+def interval(
+    samples: Array, statistic: Callable[[Array], Array] = mean_over_seeds
+) -> tuple[Array, Array, Array]:
+    """A statistic of samples [seed, ...] and the low and high ends of its interval; NaN ends for one seed.
+
+    Jackknife error times Student's t: for a mean exactly the textbook interval, and unlike a bootstrap
+    it needs no random numbers and is not far too narrow with the three to ten seeds people can afford.
+    """
+    value = statistic(samples)
+    seeds = len(samples)
+    if seeds < 2:
+        return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
+    without = np.stack([statistic(np.delete(samples, seed, axis=0)) for seed in range(seeds)])
+    error = without.std(axis=0) * math.sqrt(seeds - 1)
+    reach = student_t(seeds - 1) * error
+    return value, value - reach, value + reach

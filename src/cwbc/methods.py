@@ -1,0 +1,198 @@
+"""A method is four choices and an optimizer; the paper's table is a dictionary of such values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from cwbc.conditioning import AverageReturnToGo, Condition, ReturnToGo
+from cwbc.errors import InputError, require, unknown
+from cwbc.networks import MLP, Network, Transformer
+from cwbc.regularizers import Conservative
+from cwbc.trajectories import Trajectories
+from cwbc.weighting import ByLength, ByReturn, TopFraction, Weighting
+
+Preset = Literal["paper", "small"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimizer:
+    """AdamW with a linear warm-up and then a constant learning rate.
+
+    Args:
+        warmup_steps: the length of the warm-up, at most a tenth of the training.
+        clip_norm: the largest gradient norm; None leaves gradients alone.
+    """
+
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    warmup_steps: int = 10_000
+    clip_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "at least 0")
+        require(self.warmup_steps >= 0, "warmup_steps", self.warmup_steps, "at least 0")
+        require(self.clip_norm is None or self.clip_norm > 0, "clip_norm", self.clip_norm, "positive")
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A point in the design space of return-conditioned behavioural cloning."""
+
+    name: str
+    network: Network
+    condition: Condition | None
+    weighting: Weighting
+    regularizer: Conservative | None
+    optimizer: Optimizer
+
+    def fit(self, data: Trajectories) -> Method:
+        """The same method with every value that depends on the data filled in."""
+        return dataclasses.replace(
+            self,
+            condition=self.condition and self.condition.fit(data),
+            regularizer=self.regularizer and self.regularizer.fit(data),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How long and on how much at a time.
+
+    Args:
+        batch_size: windows in a batch.
+        context: K, the steps of a window.
+        precision: of the matrix products; weights and optimizer are float32 in either case.
+    """
+
+    steps: int = 100_000
+    batch_size: int = 64
+    context: int = 20
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "context"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+
+
+_BASES: Mapping[str, Method] = {
+    method.name: method
+    for method in (
+        Method("bc", MLP(), None, ByLength(), None, Optimizer()),
+        Method("rvs", MLP(), AverageReturnToGo(), ByLength(), None, Optimizer()),
+        Method("dt", Transformer(), ReturnToGo(), ByLength(), None, Optimizer(1e-4, clip_norm=0.25)),
+        Method(
+            "dt-concat",
+            Transformer(tokens="concatenated"),
+            ReturnToGo(),
+            ByLength(),
+            None,
+            Optimizer(1e-4, clip_norm=0.25),
+        ),
+    )
+}
+_PARTS: Mapping[str, Mapping[str, Any]] = {
+    "w": {"weighting": ByReturn()},
+    "f": {"weighting": TopFraction()},
+    "c": {"regularizer": Conservative()},
+}
+# What the paper calls CWBC: the transformer is conservative by itself, so it only takes the weighting.
+_CWBC: Mapping[str, tuple[str, ...]] = {
+    "bc": ("w", "c"),
+    "rvs": ("w", "c"),
+    "dt": ("w",),
+    "dt-concat": ("w", "c"),
+}
+_ALIASES: Mapping[str, str] = {"filtered-bc": "bc+f"}
+
+
+def parse(name: str) -> Method:
+    """The method that a name like `rvs+w+c`, `dt+cwbc` or `filtered-bc` stands for, at the paper's sizes."""
+    first, *rest = name.lower().split("+")
+    base_name, *parts = [*_ALIASES.get(first, first).split("+"), *rest]
+    if base_name not in _BASES:
+        raise unknown("method", name, [*METHODS, *_BASES])
+    base = _BASES[base_name]
+    changes: dict[str, Any] = {}
+    for part in (p for written in parts for p in (_CWBC[base_name] if written == "cwbc" else (written,))):
+        if part not in _PARTS:
+            raise unknown("method", name, METHODS)
+        for field, value in _PARTS[part].items():
+            if changes.get(field, value) != value:
+                raise InputError(f"method {name!r}: +w and +f are two weightings; take one of them")
+            changes[field] = value
+    return dataclasses.replace(base, name=name.lower(), **changes)
+
+
+METHODS: Mapping[str, Method] = {
+    name: parse(name)
+    for name in (
+        "bc", "filtered-bc",
+        "rvs", "rvs+w", "rvs+c", "rvs+f", "rvs+f+c", "rvs+cwbc",
+        "dt", "dt+cwbc", "dt+c", "dt+w+c", "dt+f",
+        "dt-concat", "dt-concat+w", "dt-concat+c", "dt-concat+cwbc", "dt-concat+f",
+    )
+}  # fmt: skip
+
+
+def small(method: Method) -> Method:
+    """The same method at a size that trains in minutes on two CPU cores."""
+    if isinstance(method.network, MLP):
+        return dataclasses.replace(method, network=dataclasses.replace(method.network, width=256))
+    return dataclasses.replace(
+        method,
+        network=dataclasses.replace(method.network, width=64, layers=2),
+        optimizer=dataclasses.replace(method.optimizer, learning_rate=1e-3),
+    )
+
+
+def sized(name: str, preset: Preset) -> tuple[Method, Training]:
+    """A method and its training at a preset's sizes."""
+    if preset == "paper":
+        return parse(name), Training()
+    return small(parse(name)), Training(steps=5_000, batch_size=32)
+
+
+def with_options(
+    method: Method, training: Training, options: Mapping[str, Any]
+) -> tuple[Method, Training, set[str]]:
+    """A method and its training with fields replaced by name wherever they occur, and the names that did."""
+    used: set[str] = set()
+
+    def replaced(value: Any) -> Any:
+        if not dataclasses.is_dataclass(value) or isinstance(value, type):
+            return value
+        mine = {f.name: options[f.name] for f in dataclasses.fields(value) if f.name in options}
+        used.update(mine)
+        return dataclasses.replace(value, **mine)
+
+    parts = {f.name: replaced(getattr(method, f.name)) for f in dataclasses.fields(method)}
+    return Method(**parts), replaced(training), used
+
+
+_CHOICES = {
+    choice.__name__: choice
+    for choice in (
+        MLP, Transformer, AverageReturnToGo, ReturnToGo, ByLength, ByReturn, TopFraction, Conservative,
+        Optimizer, Method, Training,
+    )
+}  # fmt: skip
+
+
+def to_json(value: Any) -> Any:
+    """A choice as plain JSON values, with its kind."""
+    if not dataclasses.is_dataclass(value):
+        return value
+    fields = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return {"kind": type(value).__name__, **fields}
+
+
+def from_json(value: Any) -> Any:
+    """The choice that to_json wrote."""
+    if not isinstance(value, dict):
+        return value
+    if value.get("kind") not in _CHOICES:
+        raise unknown("choice", str(value.get("kind")), _CHOICES)
+    return _CHOICES[value["kind"]](**{k: from_json(v) for k, v in value.items() if k != "kind"})

@@ -1,0 +1,144 @@
+"""From what was typed to what is to be done; every mistake is found here, before anything is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from cwbc import evaluation, runs
+from cwbc.datasets import load
+from cwbc.design import Design
+from cwbc.errors import InputError
+from cwbc.methods import Method, Preset, Training, sized, with_options
+from cwbc.tasks import Task
+from cwbc.trajectories import Trajectories
+
+if TYPE_CHECKING:
+    from cwbc import cli
+
+DEFAULT_SEEDS = {"paper": 10, "small": 3}
+DEFAULT_EPISODES = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be trained on what."""
+
+    data: Trajectories
+    methods: list[tuple[Method, Training]]
+    seeds: tuple[int, ...]
+    device: str
+    notes: dict[str, Any]
+
+    @classmethod
+    def make(
+        cls,
+        dataset: str,
+        names: Sequence[str],
+        options: cli.TrainingOptions,
+        hyperparameters: cli.Hyperparameters,
+    ) -> Plan:
+        """The plan of a command line."""
+        given = hyperparameters.given() | ({} if options.steps is None else {"steps": options.steps})
+        if options.seeds is not None and options.seeds < 1:
+            raise InputError(f"--seeds must be at least 1; got {options.seeds}")
+        check_methods(names, "paper", given)  # before the seconds that a device and a dataset take
+        device = use_device(options.device)
+        preset: Preset = options.preset or ("small" if device == "cpu" else "paper")
+        data = load(dataset, options.env)
+        if data.environment is not None:
+            evaluation.check_environment(data, data.environment)
+        seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
+        why = "as asked" if options.preset else f"the default on a {device.upper()}"
+        notes = {
+            "command": shlex.join(["cwbc", *sys.argv[1:]]),
+            "preset": f"{preset} ({why})",
+            "dataset": dataset,
+        }
+        return cls(data, check_methods(names, preset, given), seeds, device, notes)
+
+    def lines(self) -> list[str]:
+        """The plan in words."""
+        data = self.data
+        lines = [
+            f"{data.name}: {data.episodes:,} episodes, {data.steps:,} steps, returns {data.lowest:,.0f} to "
+            f"{data.best:,.0f}, environment {data.environment or 'unknown'}"
+        ]
+        if data.unfinished_steps:
+            lines.append(f"kept out: the last {data.unfinished_steps:,} steps, an episode without an end")
+        kind = jax.devices()[0].device_kind
+        lines.append(f"preset {self.notes['preset']}, {len(self.seeds)} seeds, device {kind}")
+        return lines
+
+    def check(self, directories: list[Path], overwrite: bool) -> None:
+        """Refuse directories that hold something else, or make room where that was asked for."""
+        for (method, settings), directory in zip(self.methods, directories, strict=True):
+            design = Design.fit(method, self.data, settings.context)
+            config = runs.configuration(self.data, design, settings, self.seeds, self.notes)
+            if overwrite:
+                runs.discard_other(directory, config)
+            runs.check_same(directory, config)
+
+
+def use_device(device: str | None) -> str:
+    """Settle where to compute; "cpu" or "gpu"."""
+    if device is not None:
+        platform = {"cpu": "cpu", "gpu": "cuda"}[device]
+        jax.config.update("jax_platforms", platform)  # type: ignore[no-untyped-call]
+    try:
+        backend = jax.default_backend()
+    except RuntimeError as error:
+        if device != "gpu":
+            raise
+        raise InputError(
+            "--device gpu: jax finds no GPU; install the extra with `pip install 'cwbc[cuda]'` on a machine "
+            f"with an NVIDIA GPU ({str(error).splitlines()[0]})"
+        ) from error
+    return "cpu" if backend == "cpu" else "gpu"
+
+
+def check_methods(
+    names: Sequence[str], preset: Preset, options: dict[str, Any]
+) -> list[tuple[Method, Training]]:
+    """The methods that names stand for, with options applied to those that have them."""
+    if not names:
+        raise InputError("give at least one method, such as rvs+cwbc")
+    used: set[str] = set()
+    methods = []
+    for name in names:
+        method, settings, mine = with_options(*sized(name, preset), options)
+        used |= mine
+        methods.append((method, settings))
+    if unused := sorted(set(options) - used):
+        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
+        raise InputError(f"{flags} does nothing for {', '.join(names)}")
+    nameless = [(tuple(v for k, v in vars(m).items() if k != "name"), m.name) for m, _ in methods]
+    for number, (value, name) in enumerate(nameless):
+        for other, earlier in nameless[:number]:
+            if other == value:
+                raise InputError(f"{earlier} and {name} are the same method; give it once")
+    return methods
+
+
+def sweep_plan(options: cli.SweepOptions, task: Task, best: float) -> tuple[tuple[float, ...], int]:
+    """The targets to ask for, and how many episodes each."""
+    episodes = DEFAULT_EPISODES if options.episodes is None else options.episodes
+    if episodes < 1:
+        raise InputError(f"--episodes must be at least 1; got {episodes}")
+    if options.targets is None:
+        return task.targets(best), episodes
+    try:
+        targets = sorted({float(text) for text in options.targets.split(",")})
+    except ValueError:
+        raise InputError(f"--targets takes numbers such as 1000,2000,3000; got {options.targets!r}") from None
+    for target in targets:
+        if not math.isfinite(target) or (task.published and target <= 0):
+            raise InputError(f"--targets must be positive and finite; got {target:g}")
+    return tuple(targets), episodes

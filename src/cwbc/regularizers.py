@@ -1,0 +1,52 @@
+"""The conservative regularizer (+C): asked for more than the data holds, do as the best trajectories did."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.errors import require
+from cwbc.trajectories import Trajectories
+
+
+@dataclasses.dataclass(frozen=True)
+class Conservative:
+    """Raise the returns-to-go of high-return trajectories beyond the best; the logged action stays right.
+
+    Args:
+        percentile: q; trajectories with at least this percentile of returns are raised.
+        noise: sigma, the standard deviation of the raise; None takes the task's published value, or
+            the data's return range / sqrt(12).
+        coefficient: alpha, the weight of this loss beside the prediction loss.
+    """
+
+    percentile: float = 95.0
+    noise: float | None = None
+    coefficient: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.percentile <= 100, "percentile", self.percentile, "between 0 and 100")
+        require(self.noise is None or self.noise >= 0, "noise", self.noise, "at least 0")
+        require(self.coefficient >= 0, "coefficient", self.coefficient, "at least 0")
+
+    def fit(self, data: Trajectories) -> Conservative:
+        """The same choice with every value that depends on the data filled in."""
+        if self.noise is not None:
+            return self
+        default = data.task.noise or (data.best - data.lowest) / math.sqrt(12)
+        return dataclasses.replace(self, noise=default)
+
+    def selected(self, data: Trajectories) -> NDArray[np.bool_]:
+        """Which trajectories are raised. [episode]"""
+        # "At least", not the paper's "above": when the top ties at one return, "above" selects nothing.
+        return data.returns >= np.percentile(data.returns, self.percentile)
+
+    @property
+    def width(self) -> float:
+        """sqrt(12) sigma, the width of the uniform distribution with standard deviation sigma."""
+        if self.noise is None:
+            raise ValueError("the noise is not known before fit(data)")
+        return math.sqrt(12) * self.noise

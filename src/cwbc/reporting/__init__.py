@@ -1,0 +1,69 @@
+"""From measured sweeps to the files people read; works from disk alone and never needs a simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from rich.table import Table
+from rich.text import Text
+
+from cwbc.files import write_atomically
+from cwbc.reporting.dataset import DatasetSummary
+from cwbc.reporting.figures import reliability_figure
+from cwbc.reporting.page import report_page
+from cwbc.reporting.wording import landmarks, value_and_interval
+from cwbc.results import MethodSummary, Sweep, summarize, write_results
+from cwbc.tasks import Task
+
+__all__ = ["DatasetSummary", "Summary", "summary_table", "write_report"]
+
+
+REPORT_FILES = ("results.csv", "summary.json", "reliability.png", "report.html")
+
+
+class Summary(TypedDict):
+    """What summary.json holds."""
+
+    dataset: dict[str, Any]  # DatasetSummary.to_json()
+    task: dict[str, Any]  # the fields of Task: what the scores mean
+    methods: dict[str, MethodSummary]
+
+
+def write_report(
+    directory: Path,
+    sweeps: Sequence[Sweep],
+    task: Task,
+    dataset: DatasetSummary,
+    provenance: Mapping[str, str],
+) -> Summary:
+    """Write results.csv, summary.json, reliability.png and report.html; hands the summary back."""
+    methods = {sweep.method: summarize(sweep, task, dataset.best) for sweep in sweeps}
+    summary: Summary = {"dataset": dataset.to_json(), "task": dataclasses.asdict(task), "methods": methods}
+    figure = reliability_figure(sweeps, task, dataset)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_results(directory / "results.csv", sweeps, task)
+    write_atomically(directory / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    write_atomically(directory / "reliability.png", figure)
+    write_atomically(directory / "report.html", report_page(methods, task, dataset, provenance, figure))
+    return summary
+
+
+def summary_table(summary: Summary) -> Table:
+    """The scores at the named targets, for a terminal."""
+    marks = landmarks(Task(**summary["task"]), summary["dataset"]["best"])
+    table = Table(caption="normalized scores, 95 % intervals over seeds")
+    for name in ("method", *(f"at {mark.label}" for mark in marks), "retention"):
+        table.add_column(name, justify="left" if name == "method" else "right")
+    for name, method in summary["methods"].items():
+        cells = [value_and_interval(method[mark.key]) for mark in marks]
+        cells.append(value_and_interval(method["ood_retention"], fraction=True))
+        table.add_row(Text(name, style="bold"), *(_cell(*cell) for cell in cells))
+    return table
+
+
+def _cell(value: str, interval: str) -> Text:
+    return Text.assemble(value, (f"\n{interval}", "dim") if interval else "")

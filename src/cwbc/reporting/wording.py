@@ -1,0 +1,100 @@
+"""The words and number formats that the figure, the page and the terminal share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal
+
+from cwbc.results import MethodSummary, Point
+from cwbc.tasks import Task
+
+PERCENT = "\u00a0%"  # the space does not break, so no line starts with a percent sign
+
+
+@dataclasses.dataclass(frozen=True)
+class Landmark:
+    """An asked return that has a name."""
+
+    key: Literal["at_dataset_best", "at_expert", "at_twice_expert"]  # in a method's summary
+    label: str
+    phrase: str  # completes "asked for ..."
+    target: float
+
+
+def landmarks(task: Task, best: float) -> tuple[Landmark, ...]:
+    """The named targets of a task; without published references there is no expert to name."""
+    data_best = Landmark("at_dataset_best", "dataset's best", "the dataset's best return", best)
+    if not task.published:
+        phrase = "one whole return range beyond the dataset's best"
+        return (data_best, Landmark("at_twice_expert", "one range beyond", phrase, task.far_return))
+    return (
+        data_best,
+        Landmark("at_expert", "1× expert", "the expert return", task.expert_return),
+        Landmark("at_twice_expert", "2× expert", "twice the expert return", task.far_return),
+    )
+
+
+def amount(value: float) -> str:
+    """A return: whole numbers with thousands separators where it is large, four digits where it is small."""
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
+    return text.replace("-", "−")
+
+
+def score(value: float) -> str:
+    """A normalized score, with one decimal."""
+    return f"{round(value, 1) + 0.0:.1f}".replace("-", "−")  # + 0.0: no "−0.0"
+
+
+def percent(value: float) -> str:
+    """A fraction in whole percents."""
+    return f"{round(100 * value)}{PERCENT}".replace("-", "−")
+
+
+def value_and_interval(point: Point | None, fraction: bool = False) -> tuple[str, str]:
+    """A point in two texts: its value, and its interval or nothing; a dash where it is absent."""
+    if point is None or point["value"] is None:
+        return "–", ""
+    shown = percent if fraction else score
+    if point["low"] is None or point["high"] is None:
+        return shown(point["value"]), ""
+    return shown(point["value"]), f"{shown(point['low']).removesuffix(PERCENT)} to {shown(point['high'])}"
+
+
+def headline(methods: Mapping[str, MethodSummary], task: Task, best: float) -> str:
+    """The finding in one sentence, about the farthest named target that every method was asked for."""
+    for mark in reversed(landmarks(task, best)):
+        points = {name: method[mark.key] for name, method in methods.items()}
+        values = {name: p["value"] for name, p in points.items() if p is not None and p["value"] is not None}
+        if len(values) == len(methods):
+            told = _kept(methods, values) if mark.key == "at_twice_expert" else _scored(values)
+            return f"Asked for {mark.phrase}, {told}."
+    tops = {name: method["best_point"]["value"] for name, method in methods.items()}
+    found = {name: top for name, top in tops.items() if top is not None}
+    return f"At its best asked return, {_scored(found)}." if found else "No score could be measured."
+
+
+def _kept(methods: Mapping[str, MethodSummary], values: Mapping[str, float]) -> str:
+    order, note = _told(values)
+    parts, of_what = [], " of its best score"
+    for name in order:
+        retention = methods[name]["ood_retention"]
+        if retention is None or retention["value"] is None:
+            parts.append(f"{name} scores {score(values[name])}, and no higher than 0 anywhere")
+            continue
+        share = percent(retention["value"]) if retention["value"] >= 0.005 else "none"
+        parts.append(f"{name} keeps {share}{of_what}")
+        of_what = ""  # said once
+    return "; ".join(parts) + note
+
+
+def _scored(values: Mapping[str, float]) -> str:
+    order, note = _told(values)
+    return "; ".join(f"{name} scores {score(values[name])}" for name in order) + note
+
+
+def _told(values: Mapping[str, float]) -> tuple[list[str], str]:
+    order = sorted(values, key=lambda name: -values[name])
+    if len(order) <= 4:
+        return order, ""
+    return [order[0], order[-1]], f" (the highest and the lowest score of {len(order)} methods)"

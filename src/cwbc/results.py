@@ -1,0 +1,233 @@
+"""What an evaluation measured: one array [seed, target, episode], its file, and the numbers made from it."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.errors import InputError
+from cwbc.files import write_atomically
+from cwbc.intervals import Array, interval
+from cwbc.tasks import Task
+
+COLUMNS = ("method", "seed", "target", "episode", "return", "normalized", "length")
+
+_Cell = tuple[int, float, int]  # seed, target, episode
+_Number = TypeVar("_Number", int, float)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """The achieved returns of one method at every asked return."""
+
+    method: str
+    seeds: NDArray[np.int64]  # [seed]
+    targets: NDArray[np.float64]  # [target], ascending
+    returns: NDArray[np.float64]  # [seed, target, episode]
+    lengths: NDArray[np.int64]  # [seed, target, episode]
+
+    def asked(self, target: float) -> int | None:
+        """The index of a target, or None where it was not asked."""
+        nearest = int(np.argmin(np.abs(self.targets - target)))
+        return nearest if same_target(float(self.targets[nearest]), target) else None
+
+
+def same_target(one: float, other: float) -> bool:
+    """Whether two asked returns mean the same one."""
+    # The absolute part forgives that sweeps round their targets to six decimals.
+    return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+
+
+class Point(TypedDict):
+    """A number at an asked return, with its 95 % interval over seeds (None for one seed)."""
+
+    target: float
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+CurvePoint = TypedDict(
+    "CurvePoint",
+    {
+        "target": float,
+        "return": float | None,
+        "return_low": float | None,
+        "return_high": float | None,
+        "normalized": float | None,
+        "normalized_low": float | None,
+        "normalized_high": float | None,
+    },
+)
+
+
+class MethodSummary(TypedDict):
+    """One method in summary.json; the points are normalized scores, None where not asked."""
+
+    seeds: int
+    episodes: int  # per seed and target
+    at_dataset_best: Point | None
+    at_expert: Point | None
+    at_twice_expert: Point | None
+    best_point: Point
+    ood_retention: Point | None  # a fraction: at_twice_expert / best_point
+    curve: list[CurvePoint]
+
+
+def write_results(path: Path, sweeps: Sequence[Sweep], task: Task) -> None:
+    """Write one row per method, seed, target and episode; floats read back exactly."""
+    methods = [sweep.method for sweep in sweeps]
+    if twice := sorted({method for method in methods if methods.count(method) > 1}):
+        raise InputError(f"two sweeps are called {twice[0]!r}; each needs a name of its own")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for sweep in sweeps:
+        scores = task.normalize(sweep.returns)
+        for s, t, e in np.ndindex(sweep.returns.shape):
+            # float() and int(): NumPy's own scalars would print as np.float64(...)
+            seed, target = int(sweep.seeds[s]), float(sweep.targets[t])
+            achieved, score = float(sweep.returns[s, t, e]), float(scores[s, t, e])
+            length = int(sweep.lengths[s, t, e])
+            writer.writerow((sweep.method, seed, repr(target), e, repr(achieved), repr(score), length))
+    write_atomically(path, text.getvalue())
+
+
+def read_results(path: Path) -> list[Sweep]:
+    """Read what `write_results` wrote; rows may stand in any order."""
+    cells: dict[str, dict[_Cell, tuple[float, int]]] = {}
+    try:
+        for line, method, cell, measured in _rows(path):
+            of_method = cells.setdefault(method, {})
+            if cell in of_method:
+                raise InputError(f"{path}, line {line}: {_name(method, cell)} is there twice; expected once")
+            of_method[cell] = measured
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; expected the results.csv of a finished run") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a text table ({error}); expected CSV in UTF-8") from None
+    if not cells:
+        raise InputError(f"{path}, line 2: no rows; expected one per method, seed, target and episode")
+    return [_sweep(path, method, measured) for method, measured in cells.items()]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, str, _Cell, tuple[float, int]]]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        found = reader.fieldnames or ()
+        if missing := [column for column in COLUMNS if column not in found]:
+            raise InputError(
+                f"{path}, line 1: no column {', '.join(map(repr, missing))}; "
+                f"found {','.join(found) or 'nothing'!r}, expected {','.join(COLUMNS)!r}"
+            )
+        for row in reader:
+            place = f"{path}, line {reader.line_num}"
+            seed, episode, length = (_number(int, row, c, place) for c in ("seed", "episode", "length"))
+            target, achieved, _ = (_number(float, row, c, place) for c in ("target", "return", "normalized"))
+            yield reader.line_num, row["method"], (seed, target, episode), (achieved, length)
+
+
+def _number(kind: type[_Number], row: dict[str, str], column: str, place: str) -> _Number:
+    text = row[column] or ""  # None where the row is too short
+    expected = "a whole number" if kind is int else "a number"
+    try:
+        number = kind(text)
+    except ValueError:
+        raise InputError(f"{place}: {column} is {text!r}; expected {expected}") from None
+    # A simulator may explode, so a return may be NaN; nobody asks for NaN.
+    if column == "target" and not math.isfinite(number):
+        raise InputError(f"{place}: {column} is {text!r}; expected a finite number")
+    return number
+
+
+def _name(method: str, cell: _Cell) -> str:
+    return f"method {method!r}, seed {cell[0]}, target {cell[1]!r}, episode {cell[2]}"
+
+
+def _sweep(path: Path, method: str, cells: dict[_Cell, tuple[float, int]]) -> Sweep:
+    seeds = list(dict.fromkeys(seed for seed, _, _ in cells))
+    targets = sorted({target for _, target, _ in cells})
+    episodes = sorted({episode for _, _, episode in cells})
+    grid = list(itertools.product(seeds, targets, episodes))
+    if missing := [cell for cell in grid if cell not in cells]:
+        raise InputError(
+            f"{path}: no line for {_name(method, missing[0])} ({len(cells)} of {len(grid)} rows are there); "
+            f"expected every seed to have every target and episode"
+        )
+    shape = (len(seeds), len(targets), len(episodes))
+    returns, lengths = zip(*(cells[cell] for cell in grid), strict=True)
+    return Sweep(
+        method,
+        np.array(seeds, np.int64),
+        np.array(targets, np.float64),
+        np.array(returns, np.float64).reshape(shape),
+        np.array(lengths, np.int64).reshape(shape),
+    )
+
+
+def summarize(sweep: Sweep, task: Task, best: float) -> MethodSummary:
+    """The numbers of summary.json; `best` is the dataset's best return."""
+    returns = sweep.returns.mean(axis=2)  # [seed, target]: episodes of one seed are not independent trainings
+    scores = task.normalize(returns)
+    return_ends, score_ends = interval(returns), interval(scores)
+
+    def at(index: int | None) -> Point | None:
+        return None if index is None else _point(sweep.targets[index], [end[index] for end in score_ends])
+
+    far, top = sweep.asked(task.far_return), int(np.argmax(_curve(scores)))
+    curve = zip(sweep.targets, *return_ends, *score_ends, strict=True)
+    return {
+        "seeds": len(sweep.seeds),
+        "episodes": sweep.returns.shape[2],
+        "at_dataset_best": at(sweep.asked(best)),
+        "at_expert": at(sweep.asked(task.expert_return)),
+        "at_twice_expert": at(far),
+        "best_point": _point(sweep.targets[top], [end[top] for end in score_ends]),
+        "ood_retention": None if far is None else _retention(scores, far, sweep.targets[far]),
+        "curve": [
+            {
+                "target": float(target),
+                "return": _finite(value),
+                "return_low": _finite(low),
+                "return_high": _finite(high),
+                "normalized": _finite(score),
+                "normalized_low": _finite(score_low),
+                "normalized_high": _finite(score_high),
+            }
+            for target, value, low, high, score, score_low, score_high in curve
+        ],
+    }
+
+
+def _retention(scores: Array, far: int, target: float) -> Point | None:
+    def ratio(scores: Array) -> Array:
+        curve = _curve(scores)
+        highest = curve.max()  # found anew for every set of seeds, so its choice counts in the interval
+        return np.asarray(curve[far] / highest if highest > 0 else np.nan)
+
+    value, low, high = interval(scores, ratio)
+    # The far end is on the curve, so no retention can exceed one: neither may its interval.
+    return _point(target, (value, low, np.minimum(high, 1.0))) if np.isfinite(value) else None
+
+
+def _curve(scores: Array) -> Array:
+    mean = scores.mean(axis=0)
+    return np.where(np.isfinite(mean), mean, -np.inf)
+
+
+def _point(target: float, ends: Sequence[Array]) -> Point:
+    value, low, high = ends
+    return {"target": float(target), "value": _finite(value), "low": _finite(low), "high": _finite(high)}
+
+
+def _finite(number: Array) -> float | None:
+    return float(number) if np.isfinite(number) else None

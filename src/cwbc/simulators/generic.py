@@ -1,0 +1,100 @@
+"""Any other registered Gymnasium environment, one copy per episode in a plain loop."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from cwbc.errors import InputError, unknown
+from cwbc.simulators import Transition
+from cwbc.simulators.quiet import quiet_mujoco
+
+
+class Generic:
+    """Copies of one Gymnasium environment with flat observations and either kind of action."""
+
+    _box: spaces.Box[Any] | None  # of the actions; None when they are discrete
+
+    def __init__(self, environment: str, count: int) -> None:
+        first = _make(environment)
+        self.horizon = _horizon(environment, first)
+        observations, actions = first.observation_space, first.action_space
+        if not isinstance(observations, spaces.Box):
+            raise InputError(f"{environment} has observations in {observations}; only Box is supported")
+        if isinstance(actions, spaces.Box):
+            self._box, self.action_size = actions, math.prod(actions.shape)
+        elif isinstance(actions, spaces.Discrete) and actions.start == 0:
+            self._box, self.action_size = None, int(actions.n)
+        else:
+            raise InputError(
+                f"{environment} has actions in {actions}; only Box and Discrete from 0 are supported"
+            )
+        self.discrete = self._box is None
+        self.observation_size = math.prod(observations.shape)
+        self._dtype = observations.dtype if observations.dtype.kind == "f" else np.dtype(np.float32)
+        self._copies = [first, *(_make(environment) for _ in range(count - 1))]
+
+    def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
+        """Begin the given episodes anew, each from its own seed; their first observations."""
+        observations = np.empty((len(episodes), self.observation_size), self._dtype)
+        with quiet_mujoco():
+            for row, (episode, seed) in enumerate(zip(episodes, seeds, strict=True)):
+                observation, _ = self._copies[episode].reset(seed=int(seed))
+                observations[row] = np.ravel(observation)
+        return observations
+
+    def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
+        """Advance the given episodes by one step; actions beyond a Box are clipped to it."""
+        count = len(episodes)
+        observations = np.empty((count, self.observation_size), self._dtype)
+        rewards = np.empty(count)
+        terminated, truncated = np.empty(count, np.bool_), np.empty(count, np.bool_)
+        with quiet_mujoco():
+            for row, (episode, action) in enumerate(zip(episodes, self._native(actions), strict=True)):
+                outcome = self._copies[episode].step(action)
+                observation, rewards[row], terminated[row], truncated[row], _ = outcome
+                observations[row] = np.ravel(observation)
+        return Transition(observations, rewards, terminated, truncated)
+
+    def close(self) -> None:
+        for copy in self._copies:
+            copy.close()
+
+    def _native(self, actions: NDArray[Any]) -> list[int] | NDArray[Any]:
+        """The actions as the environment's own space has them."""
+        if self._box is None:
+            return actions.tolist()
+        shaped = np.reshape(actions, (len(actions), *self._box.shape))
+        return np.clip(shaped, self._box.low, self._box.high).astype(self._box.dtype)
+
+
+def _make(environment: str) -> Any:
+    """One copy from Gymnasium's registry, or an error that says why there is none."""
+    # An id such as "module:Name-v0" registers itself when it is made; a name without its version would
+    # let the newest one in unseen.
+    if ":" not in environment and environment not in gymnasium.registry:
+        raise unknown("environment", environment, gymnasium.registry)
+    try:
+        with quiet_mujoco(), warnings.catch_warnings():
+            # The data decide the version, so that a newer one exists is no news.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return gymnasium.make(environment, disable_env_checker=True)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise InputError(f"environment {environment!r} cannot be made: {error}") from error
+
+
+def _horizon(environment: str, copy: Any) -> int:
+    steps = copy.spec.max_episode_steps
+    if steps is None:
+        raise InputError(
+            f"{environment} sets no limit on the length of an episode; register it with max_episode_steps, "
+            "as gymnasium.register and gymnasium.make accept it"
+        )
+    return int(steps)

@@ -1,0 +1,170 @@
+"""Hopper, Walker2d and HalfCheetah on MuJoCo's own thread pool: what Gymnasium's v4 and v5 environments give,
+to the last bit, at the speed of the physics alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+from mujoco.batch import Batch
+from numpy.typing import NDArray
+
+from cwbc.simulators import Transition
+from cwbc.simulators.quiet import quiet_mujoco
+
+
+@dataclasses.dataclass(frozen=True)
+class Health:
+    """The open ranges that a robot must stay in; outside of them its episode terminates."""
+
+    heights: tuple[float, float]  # of the torso
+    angles: tuple[float, float]  # of the torso
+    limit: float = math.inf  # on the size of every position and velocity but the two of the torso's place
+    bonus: float = 1.0  # reward for every healthy step
+    bonus_on_fall: bool = False  # whether the terminating step is paid too
+
+
+@dataclasses.dataclass(frozen=True)
+class Robot:
+    """What tells one locomotion task from another."""
+
+    model: str  # file among Gymnasium's assets
+    frame_skip: int  # physics steps per environment step
+    control_cost: float  # weight of the squared action
+    reset_noise: float
+    gaussian_velocities: bool = False  # whether the initial velocities are normal rather than uniform
+    velocity_clip: float = math.inf  # in the observation only
+    health: Health | None = None  # None never terminates
+
+
+def _v4(robot: Robot, **changes: Any) -> Robot:
+    """The v4 of a v5 task: it pays the healthy bonus on the terminating step too."""
+    health = robot.health and dataclasses.replace(robot.health, bonus_on_fall=True)
+    return dataclasses.replace(robot, health=health, **changes)
+
+
+_HOPPER = Robot(
+    model="hopper.xml",
+    frame_skip=4,
+    control_cost=1e-3,
+    reset_noise=5e-3,
+    velocity_clip=10.0,
+    health=Health(heights=(0.7, math.inf), angles=(-0.2, 0.2), limit=100.0),
+)
+_WALKER2D = Robot(
+    model="walker2d_v5.xml",
+    frame_skip=4,
+    control_cost=1e-3,
+    reset_noise=5e-3,
+    velocity_clip=10.0,
+    health=Health(heights=(0.8, 2.0), angles=(-1.0, 1.0)),
+)
+_HALF_CHEETAH = Robot(
+    model="half_cheetah.xml", frame_skip=5, control_cost=0.1, reset_noise=0.1, gaussian_velocities=True
+)
+
+ROBOTS = {
+    "Hopper-v4": _v4(_HOPPER),
+    "Hopper-v5": _HOPPER,
+    # v5 gave both feet the same friction
+    "Walker2d-v4": _v4(_WALKER2D, model="walker2d.xml"),
+    "Walker2d-v5": _WALKER2D,
+    "HalfCheetah-v4": _v4(_HALF_CHEETAH),
+    "HalfCheetah-v5": _HALF_CHEETAH,
+}
+
+
+class Locomotion:
+    """A batch of one robot."""
+
+    discrete = False
+    horizon = 1000
+
+    def __init__(self, robot: Robot, count: int, threads: int = 0) -> None:
+        # Found by path: importing gymnasium.envs.mujoco would ask for its rendering packages.
+        assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+        with quiet_mujoco():
+            model = mujoco.MjModel.from_xml_path(str(assets / robot.model))
+        self._robot = robot
+        self._batch = Batch(model, count, threads)
+        self._initial = model.qpos0.copy()  # [position]
+        self._duration = model.opt.timestep * robot.frame_skip
+        self._elapsed = np.zeros(count, np.int64)  # [episode]
+        # Views of the batch's state, so writing to them moves the robots.
+        self._positions: NDArray[np.float64] = self._batch.bind("qpos")  # [episode, position]
+        self._velocities: NDArray[np.float64] = self._batch.bind("qvel")  # [episode, velocity]
+        self._controls: NDArray[np.float64] = self._batch.bind("ctrl")  # [episode, action]
+        self.observation_size = model.nq - 1 + model.nv
+        self.action_size = model.nu
+
+    def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
+        """Begin the given episodes anew, each where Gymnasium's `reset(seed=...)` begins it."""
+        noise = self._robot.reset_noise
+        positions = np.empty((len(episodes), self._positions.shape[1]))
+        velocities = np.empty((len(episodes), self._velocities.shape[1]))
+        for row, seed in zip(range(len(episodes)), seeds, strict=True):
+            generator = np.random.default_rng(seed)
+            positions[row] = self._initial + generator.uniform(-noise, noise, positions.shape[1])
+            if self._robot.gaussian_velocities:
+                velocities[row] = noise * generator.standard_normal(velocities.shape[1])
+            else:
+                velocities[row] = generator.uniform(-noise, noise, velocities.shape[1])
+        with quiet_mujoco():
+            self._batch.reset(episodes, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+            self._positions[episodes] = positions
+            self._velocities[episodes] = velocities
+            # The solver starts its next step from the accelerations computed here.
+            self._batch.forward(episodes)
+        self._elapsed[episodes] = 0
+        return self._observe(positions, velocities)
+
+    def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
+        """Advance the given episodes by one step."""
+        # Rows of float32 in C order: the control cost is summed in that precision, along that axis.
+        actions = np.ascontiguousarray(actions, np.float32)
+        before = self._positions[episodes, 0]
+        self._controls[episodes] = actions
+        with quiet_mujoco():
+            self._batch.step(episodes, nstep=self._robot.frame_skip)
+        self._elapsed[episodes] += 1
+        positions, velocities = self._positions[episodes], self._velocities[episodes]
+        progress = (positions[:, 0] - before) / self._duration
+        costs = self._robot.control_cost * np.square(actions).sum(axis=1)
+        healthy, bonuses = self._healthy(positions, velocities)
+        return Transition(
+            observations=self._observe(positions, velocities),
+            rewards=progress + bonuses - costs,
+            terminated=~healthy,
+            truncated=self._elapsed[episodes] >= self.horizon,
+        )
+
+    def close(self) -> None:
+        """Nothing to release: the threads end with the batch."""
+
+    def _healthy(
+        self, positions: NDArray[np.float64], velocities: NDArray[np.float64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.floating[Any]] | float]:
+        """Which episodes go on, and the bonus that each is paid."""
+        health = self._robot.health
+        if health is None:
+            return np.ones(len(positions), np.bool_), 0.0
+        heights, angles = positions[:, 1], positions[:, 2]
+        healthy: NDArray[np.bool_] = (health.heights[0] < heights) & (heights < health.heights[1])
+        healthy &= (health.angles[0] < angles) & (angles < health.angles[1])
+        if health.limit < math.inf:
+            healthy &= (np.abs(positions[:, 2:]) < health.limit).all(axis=1)
+            healthy &= (np.abs(velocities) < health.limit).all(axis=1)
+        return healthy, health.bonus if health.bonus_on_fall else health.bonus * healthy
+
+    def _observe(
+        self, positions: NDArray[np.float64], velocities: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """All but the distance travelled, which a policy must not depend on."""
+        clip = self._robot.velocity_clip
+        return np.concatenate((positions[:, 1:], velocities.clip(-clip, clip)), axis=1)

@@ -1,0 +1,67 @@
+"""What is known about an environment beyond its dynamics: reference returns, the sweep, published scales."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """The yardsticks of one family of environments."""
+
+    expert_return: float  # "1x expert" of the sweep
+    random_score: float  # the return that scores 0
+    expert_score: float  # the return that scores 100
+    far_return: float  # the far end of the sweep, "2x expert"
+    near_return: float  # the near end of the sweep
+    noise: float | None = None  # sigma of the conservative regularizer, where published
+    return_scale: float | None = None  # Decision Transformer's divisor, where published
+    published: bool = True  # False: the references come from the dataset itself
+
+    def normalize(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """D4RL's normalized score: 0 is a random policy, 100 the expert."""
+        return 100 * (returns - self.random_score) / (self.expert_score - self.random_score)
+
+    def targets(self, best: float) -> tuple[float, ...]:
+        """The paper's sweep (20 evenly spaced targets and the expert return) and the dataset's best."""
+        sweep = np.linspace(self.near_return, self.far_return, 20)
+        return tuple(sorted({round(float(t), 6) for t in (*sweep, self.expert_return, best)}))
+
+
+def _locomotion(expert_return: float, random_score: float, expert_score: float) -> Task:
+    return Task(
+        expert_return,
+        random_score,
+        expert_score,
+        far_return=2 * expert_return,
+        near_return=1000.0,
+        noise=1000.0,
+        return_scale=1000.0,
+    )
+
+
+# The expert returns are the paper's, the scores are D4RL's reference returns.
+TASKS = {
+    "hopper": _locomotion(3200.0, -20.272305, 3234.3),
+    "walker2d": _locomotion(4600.0, 1.629008, 4592.3),
+    "halfcheetah": _locomotion(12000.0, -280.178953, 12135.0),
+}
+
+
+def task_for(environment: str | None, lowest: float, best: float) -> Task:
+    """The published task of an environment id, or one measured by the dataset's own returns."""
+    family = (environment or "").split("/")[-1].split("-")[0].lower()
+    if family in TASKS:
+        return TASKS[family]
+    spread = (best - lowest) or 1.0
+    return Task(
+        expert_return=best,
+        random_score=best - spread,
+        expert_score=best,
+        far_return=best + spread,
+        near_return=best - spread,
+        published=False,
+    )

@@ -1,0 +1,187 @@
+"""Logged episodes as flat read-only arrays: what every reader makes and every method trains on."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.errors import InputError
+from cwbc.tasks import Task, task_for
+
+_BLOCK = 1 << 20  # rows looked at together, so that checks never need a second copy of the data
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Episodes laid end to end; episode e owns the steps starts[e] .. starts[e] + lengths[e] - 1."""
+
+    name: str
+    observations: NDArray[np.float32]  # [step, dimension]
+    actions: NDArray[np.float32] | NDArray[np.int32]  # [step, dimension], or [step] when discrete
+    rewards: NDArray[np.float32]  # [step]
+    starts: NDArray[np.int64]  # [episode]
+    lengths: NDArray[np.int64]  # [episode]
+    terminated: NDArray[np.bool_]  # [episode] ended by the environment, not by a time limit
+    environment: str | None = None  # a Gymnasium id, where one fits
+    time_limit: int | None = None  # the environment's longest episode, where known
+    action_count: int | None = None  # the number of discrete actions
+    unfinished_steps: int = 0  # steps of a trailing episode without an end, kept out
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                view = value.view()
+                view.flags.writeable = False
+                object.__setattr__(self, field.name, view)
+        _check(self)
+
+    @property
+    def discrete(self) -> bool:
+        return self.actions.ndim == 1
+
+    @property
+    def action_size(self) -> int:
+        """Dimensions of a continuous action, or the number of discrete ones."""
+        if not self.discrete:
+            return self.actions.shape[1]
+        return self.action_count or int(self.actions.max()) + 1
+
+    @property
+    def episodes(self) -> int:
+        return len(self.starts)
+
+    @property
+    def steps(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def horizon(self) -> int:
+        """H, the longest an episode can be: the environment's limit, or the longest one logged."""
+        return max(self.time_limit or 0, int(self.lengths.max()))
+
+    @functools.cached_property
+    def returns(self) -> NDArray[np.float64]:
+        """R, the sum of an episode's rewards. [episode]"""
+        return _read_only(np.add.reduceat(self.rewards, self.starts, dtype=np.float64))
+
+    @functools.cached_property
+    def returns_to_go(self) -> NDArray[np.float64]:
+        """g_t, the sum of an episode's rewards from step t on. [step]"""
+        # One running sum needs float64: in float32, a million rewards of 5.3 are off by up to 200.
+        before = np.cumsum(self.rewards, dtype=np.float64)
+        np.subtract(before, self.rewards, out=before)
+        ends = before[self.starts] + self.returns
+        return _read_only(np.subtract(np.repeat(ends, self.lengths), before, out=before))
+
+    @property
+    def lowest(self) -> float:
+        return float(self.returns.min())
+
+    @property
+    def best(self) -> float:
+        """r*, the highest return in the dataset."""
+        return float(self.returns.max())
+
+    @property
+    def task(self) -> Task:
+        """The yardsticks for this data: published ones for its environment, or its own returns."""
+        return task_for(self.environment, self.lowest, self.best)
+
+    @functools.cached_property
+    def observation_statistics(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Mean and standard deviation of each observation dimension, with 1e-6 added to the latter."""
+        # Two passes in float64 blocks: exact enough for any range, without a float64 copy of the data.
+        total = np.zeros(self.observations.shape[1])
+        for block in _blocks(self.observations):
+            total += block.sum(axis=0, dtype=np.float64)
+        mean = total / self.steps
+        squares = np.zeros_like(mean)
+        for block in _blocks(self.observations):
+            squares += np.square(block - mean).sum(axis=0)
+        deviation = np.sqrt(squares / self.steps) + 1e-6
+        return mean.astype(np.float32), deviation.astype(np.float32)
+
+    @functools.cached_property
+    def content_hash(self) -> str:
+        """SHA-256 over every array, so that equal data has an equal name wherever it lies."""
+        digest = hashlib.sha256()
+        for array in (
+            self.observations, self.actions, self.rewards, self.starts, self.lengths, self.terminated
+        ):  # fmt: skip
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def from_flat(
+    name: str,
+    observations: NDArray[Any],
+    actions: NDArray[Any],
+    rewards: NDArray[Any],
+    terminals: NDArray[Any],
+    timeouts: NDArray[Any],
+    environment: str | None = None,
+    time_limit: int | None = None,
+    action_count: int | None = None,
+) -> Trajectories:
+    """Trajectories from step arrays in which `terminals` or `timeouts` mark each episode's last step."""
+    terminals = terminals.astype(bool, copy=False).reshape(-1)
+    last_steps = np.flatnonzero(terminals | timeouts.astype(bool, copy=False).reshape(-1))
+    if not len(last_steps):
+        raise InputError(
+            f"{name}: no episode end: 'terminals' and 'timeouts' are false in all {len(terminals)} rows; "
+            "mark each episode's last step in one of them"
+        )
+    lengths = np.diff(last_steps, prepend=-1)
+    kept = int(last_steps[-1]) + 1
+    discrete = actions.dtype.kind in "iu"
+    return Trajectories(
+        name=name,
+        observations=observations[:kept].astype(np.float32, copy=False),
+        actions=actions[:kept].astype(np.int32 if discrete else np.float32, copy=False),  # type: ignore[arg-type]
+        rewards=rewards.reshape(-1)[:kept].astype(np.float32, copy=False),
+        starts=last_steps - lengths + 1,
+        lengths=lengths,
+        terminated=terminals[last_steps],
+        environment=environment,
+        time_limit=time_limit,
+        action_count=action_count,
+        unfinished_steps=len(terminals) - kept,
+    )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _blocks(array: NDArray[Any]) -> list[NDArray[Any]]:
+    return [array[i : i + _BLOCK] for i in range(0, len(array), _BLOCK)]
+
+
+def _check(data: Trajectories) -> None:
+    for key in ("observations", "actions", "rewards"):
+        array = getattr(data, key)
+        if array.dtype.kind != "f":
+            continue
+        for number, block in enumerate(_blocks(array)):
+            # A sum is finite only if every value is: a quick look that needs no mask of the data.
+            if np.isfinite(block.sum(dtype=np.float64)):
+                continue
+            bad = np.argwhere(~np.isfinite(block))[0]
+            row = number * _BLOCK + int(bad[0])
+            episode = int(np.searchsorted(data.starts, row, side="right")) - 1
+            column = f", column {bad[1]}" if array.ndim == 2 else ""
+            value = block[tuple(bad)]
+            raise InputError(
+                f"{data.name}: {key} has the value {value} at row {row}{column} "
+                f"(episode {episode}, step {row - data.starts[episode]}); every value must be finite"
+            )
+    if data.discrete and int(data.actions.min()) < 0:
+        raise InputError(f"{data.name}: discrete actions start at 0, found {data.actions.min()}")

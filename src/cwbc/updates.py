@@ -1,0 +1,154 @@
+"""One loss and one update for every method: all seeds in one compiled program, in chunks of many steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from cwbc.design import Design
+from cwbc.methods import Optimizer, Training
+from cwbc.networks import Parameters
+from cwbc.sampling import DeviceData, Window, sample
+from cwbc.seeds import over_seeds
+
+Losses = dict[str, jax.Array]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What a step of training changes."""
+
+    parameters: Parameters  # [seed, ...]
+    optimizer: Any  # [seed, ...]
+
+
+def initialize(design: Design, training: Training, seeds: tuple[int, ...]) -> State:
+    """The state before the first step; a seed's own depends on that seed alone."""
+    transform = _optimizer(design.method.optimizer, training.steps)
+
+    def one(seed: jax.Array) -> State:
+        parameters = design.initialize(jax.random.fold_in(jax.random.key(seed), 0))
+        return State(parameters, transform.init(parameters))
+
+    return jax.jit(over_seeds(one))(jnp.asarray(seeds, jnp.uint32))
+
+
+def run_chunk(
+    design: Design,
+    training: Training,
+    state: State,
+    data: DeviceData,
+    seeds: tuple[int, ...],
+    first_step: int,
+    length: int,
+) -> tuple[State, Losses]:
+    """Train `length` steps; the losses of each come back as [step, seed]. `state` is used up."""
+    program = _chunk_program(design, training, length)
+    return program(state, data, jnp.asarray(seeds, jnp.uint32), first_step)
+
+
+def chunk_length(design: Design, training: Training, state: State) -> int:
+    """Steps per chunk, about a second's worth, from the configuration alone so that every run cuts alike."""
+    if jax.default_backend() != "cpu":
+        return 500
+    weights = sum(leaf.size for leaf in jax.tree.leaves(state.parameters))
+    network = design.method.network
+    tokens = training.batch_size * training.context * (3 if network.looks_back else 1)
+    operations = 6 * weights * tokens * (2 if design.method.regularizer else 1)
+    affordable = 1e11 / operations
+    return max((n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= affordable), default=1)
+
+
+@functools.lru_cache(maxsize=32)
+def _chunk_program(design: Design, training: Training, length: int) -> Callable[..., tuple[State, Losses]]:
+    update = _update(design, training)
+
+    def chunk(state: State, data: DeviceData, seeds: jax.Array, first_step: Any) -> tuple[State, Losses]:
+        def step(state: State, number: jax.Array) -> tuple[State, Losses]:
+            return over_seeds(lambda s, seed: update(s, data, seed, number))(state, seeds)
+
+        return jax.lax.scan(step, state, first_step + jnp.arange(length))
+
+    return jax.jit(chunk, donate_argnums=0)
+
+
+def _update(design: Design, training: Training) -> Callable[..., tuple[State, Losses]]:
+    transform = _optimizer(design.method.optimizer, training.steps)
+
+    def update(state: State, data: DeviceData, seed: jax.Array, number: jax.Array) -> tuple[State, Losses]:
+        # Step n of a seed draws the same numbers however the run is cut into chunks or resumed.
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), number)
+        window_key, raise_key, dropout_key = jax.random.split(key, 3)
+        window = sample(window_key, data, training.batch_size, training.context)
+
+        def objective(parameters: Parameters) -> tuple[jax.Array, Losses]:
+            return losses(design, training, parameters, window, raise_key, dropout_key)
+
+        gradients, metrics = jax.grad(objective, has_aux=True)(state.parameters)
+        updates, optimizer = transform.update(gradients, state.optimizer, state.parameters)
+        return State(optax.apply_updates(state.parameters, updates), optimizer), metrics
+
+    return update
+
+
+def losses(
+    design: Design,
+    training: Training,
+    parameters: Parameters,
+    window: Window,
+    raise_key: jax.Array,
+    dropout_key: jax.Array,
+) -> tuple[jax.Array, Losses]:
+    """The total loss of a batch of windows, and its parts."""
+    regularizer = design.method.regularizer
+    returns_to_go = window.returns_to_go
+    windows = window
+    if regularizer is not None:
+        # The raised windows go through the network together with the plain ones: one pass of twice the size.
+        amounts = regularizer.width * jax.random.uniform(raise_key, window.shortfalls.shape)
+        raised = returns_to_go + (window.shortfalls + amounts)[:, None]
+        windows = jax.tree.map(lambda x: jnp.concatenate([x, x]), window)
+        returns_to_go = jnp.concatenate([returns_to_go, raised])
+    dtype = jnp.dtype(training.precision)
+    outputs = design.outputs(
+        jax.tree.map(lambda x: x.astype(dtype), parameters),
+        windows.observations.astype(dtype),
+        returns_to_go,
+        design.actions.encode(windows.actions).astype(dtype),
+        windows.timesteps,
+        dropout_key,
+    )
+    per_step = design.actions.loss(outputs.astype(jnp.float32), windows.actions)
+    count = len(window.mask)
+    prediction = masked_mean(per_step[:count], window.mask)
+    if regularizer is None:
+        return prediction, {"loss": prediction}
+    conservative = masked_mean(per_step[count:], window.mask & window.selected[:, None])
+    total = prediction + regularizer.coefficient * conservative
+    return total, {"loss": total, "prediction": prediction, "conservative": conservative}
+
+
+def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
+    """The mean of the values where the mask holds, 0 where it nowhere does."""
+    return jnp.sum(values, where=mask) / jnp.maximum(jnp.sum(mask), 1)
+
+
+def _optimizer(settings: Optimizer, steps: int) -> optax.GradientTransformation:
+    warmup = max(1, min(settings.warmup_steps, steps // 10))
+
+    def learning_rate(step: Any) -> Any:
+        return settings.learning_rate * jnp.minimum((step + 1) / warmup, 1.0)
+
+    adamw = optax.adamw(learning_rate, weight_decay=settings.weight_decay)
+    return (
+        adamw
+        if settings.clip_norm is None
+        else optax.chain(optax.clip_by_global_norm(settings.clip_norm), adamw)
+    )

@@ -1,0 +1,95 @@
+"""How often each trajectory is drawn: by its length, by its return (+W), or only the best ones (+F)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.errors import require
+from cwbc.trajectories import Trajectories
+
+
+@dataclasses.dataclass(frozen=True)
+class ByLength:
+    """Every logged step counts the same."""
+
+    def probabilities(self, data: Trajectories) -> NDArray[np.float64]:
+        """How likely each episode is drawn. [episode]"""
+        return data.lengths / data.lengths.sum()
+
+
+@dataclasses.dataclass(frozen=True)
+class ByReturn:
+    """The paper's trajectory weighting: returns in bins of equal width, high and populated bins preferred.
+
+    Args:
+        bins: B, the number of bins.
+        smoothing: lambda; larger keeps closer to the data's own distribution.
+        temperature: kappa; smaller prefers high returns more. None takes best - z-th percentile.
+        temperature_percentile: z.
+    """
+
+    bins: int = 20
+    smoothing: float = 0.01
+    temperature: float | None = None
+    temperature_percentile: float = 90.0
+
+    def __post_init__(self) -> None:
+        require(self.bins >= 1, "bins", self.bins, "at least 1")
+        require(self.smoothing >= 0, "smoothing", self.smoothing, "at least 0")
+        require(self.temperature is None or self.temperature > 0, "temperature", self.temperature, "positive")
+        z = self.temperature_percentile
+        require(0 <= z <= 100, "temperature_percentile", z, "between 0 and 100")
+
+    def probabilities(self, data: Trajectories) -> NDArray[np.float64]:
+        """How likely each episode is drawn. [episode]"""
+        returns = data.returns
+        lowest, best = data.lowest, data.best
+        if lowest == best:
+            return np.full(len(returns), 1 / len(returns))
+        # Comparing with the edges, not dividing by the width, keeps ties in one bin whatever the rounding.
+        inner_edges = np.linspace(lowest, best, self.bins + 1)[1:-1]
+        member = np.searchsorted(inner_edges, returns, side="right")
+        counts = np.bincount(member, minlength=self.bins)
+        occupied = counts > 0
+        means = np.bincount(member, weights=returns, minlength=self.bins) / np.maximum(counts, 1)
+        fractions = counts / len(returns)
+        temperature = self.resolved_temperature(returns)
+        # The best bin's exponent is subtracted first: a tiny temperature must not underflow every weight.
+        exponents = np.where(occupied, -np.abs(means - best) / temperature, -np.inf)
+        weights = fractions / (fractions + self.smoothing) * np.exp(exponents - exponents.max())
+        return (weights / weights.sum())[member] / counts[member]
+
+    def resolved_temperature(self, returns: NDArray[np.float64]) -> float:
+        """kappa = best - z-th percentile; a tenth of the range when the top ties."""
+        if self.temperature is not None:
+            return self.temperature
+        best = float(returns.max())
+        gap = best - float(np.percentile(returns, self.temperature_percentile))
+        return gap if gap > 0 else 0.1 * (best - float(returns.min()))
+
+
+@dataclasses.dataclass(frozen=True)
+class TopFraction:
+    """Hard filtering: only the best episodes, by length among them.
+
+    Args:
+        top_fraction: the part of the episodes that is kept; ties with the last one kept stay too.
+    """
+
+    top_fraction: float = 0.1
+
+    def __post_init__(self) -> None:
+        require(0 < self.top_fraction <= 1, "top_fraction", self.top_fraction, "above 0 and at most 1")
+
+    def probabilities(self, data: Trajectories) -> NDArray[np.float64]:
+        """How likely each episode is drawn. [episode]"""
+        count = max(1, round(self.top_fraction * data.episodes))
+        threshold = np.partition(data.returns, -count)[-count]
+        kept = np.where(data.returns >= threshold, data.lengths, 0)
+        return kept / kept.sum()
+
+
+Weighting = ByLength | ByReturn | TopFraction

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import struct
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from cwbc.intervals import interval
+from cwbc.reporting.dataset import DatasetSummary
+from cwbc.reporting.figures import DOTS_PER_INCH, INCHES, draw, reliability_figure
+from cwbc.results import Sweep
+from cwbc.tasks import TASKS, Task, task_for
+
+TASK = TASKS["hopper"]
+DATASET = DatasetSummary(
+    "hops", "Hopper-v5", "abc", 6, 60, -20.0, 1500.0, 700.0, (-20.0, 740.0, 1500.0), (4, 2)
+)
+
+
+def sweep(method: str, seeds: int = 3, targets: tuple[float, ...] = (1000.0, 3200.0, 6400.0)) -> Sweep:
+    random = np.random.default_rng([seeds, *method.encode()])
+    returns = random.normal(1000, 200, (seeds, len(targets), 4))
+    return Sweep(method, np.arange(seeds), np.array(targets), returns, np.ones(returns.shape, np.int64))
+
+
+def figure() -> Figure:
+    drawn = Figure(layout="constrained")
+    FigureCanvasAgg(drawn)
+    return drawn
+
+
+def test_the_curves_are_the_sweeps() -> None:
+    sweeps = [sweep("rvs"), sweep("rvs+cwbc")]
+    curves, _ = draw(figure(), sweeps, TASK, DATASET)
+    lines = {line.get_label(): line for line in curves.lines}
+    bands = list(curves.collections)
+    assert len(bands) == 2
+    for band, measured in zip(bands, sweeps, strict=True):
+        mean, low, high = interval(measured.returns.mean(axis=2))
+        x, y = measured.targets, lines[measured.method].get_ydata()
+        np.testing.assert_array_equal(lines[measured.method].get_xdata(), x)
+        np.testing.assert_array_equal(y, mean)
+        corners = {tuple(corner) for corner in np.asarray(band.get_paths()[0].vertices)}
+        assert {*zip(x, low, strict=True), *zip(x, high, strict=True)} <= corners
+
+
+def test_landmarks_diagonal_and_labels() -> None:
+    curves, _ = draw(figure(), [sweep("rvs")], TASK, DATASET)
+    lines = {str(line.get_label()): line for line in curves.lines}
+    x, y = lines["achieved = asked"].get_data()
+    np.testing.assert_array_equal(x, y)
+    across = [np.asarray(line.get_xdata()) for line in curves.lines]
+    assert {x[0] for x in across if np.ptp(x) == 0} == {1500.0, 3200.0, 6400.0}
+    texts = {text.get_text() for text in curves.texts}
+    assert texts == {"dataset's best\n1,500", "1× expert\n3,200", "2× expert\n6,400"}
+    assert curves.get_ylabel() == "achieved return"
+    assert curves.get_title(loc="left") == "hops"
+
+
+def test_the_histogram_shares_the_asked_axis() -> None:
+    curves, histogram = draw(figure(), [sweep("rvs")], TASK, DATASET)
+    (stairs,) = [patch for patch in histogram.patches if hasattr(patch, "get_data")]
+    np.testing.assert_array_equal(stairs.get_data().values, DATASET.histogram_counts)
+    np.testing.assert_array_equal(stairs.get_data().edges, DATASET.histogram_edges)
+    assert histogram.get_xlabel() == "asked return"
+    assert histogram.get_xlim() == curves.get_xlim()
+
+
+def test_unpublished_references_are_not_called_expert() -> None:
+    curves, _ = draw(figure(), [sweep("rvs")], task_for("Unknown-v0", -20.0, 1500.0), DATASET)
+    assert {text.get_text() for text in curves.texts} == {"dataset's best\n1,500", "one range beyond\n3,020"}
+
+
+def test_one_seed_has_no_band() -> None:
+    curves, _ = draw(figure(), [sweep("rvs", seeds=1)], TASK, DATASET)
+    assert not curves.collections
+
+
+def test_close_landmarks_do_not_write_over_each_other() -> None:
+    drawn = figure()
+    curves, _ = draw(drawn, [sweep("rvs")], TASK, dataclasses.replace(DATASET, best=3213.0))
+    drawn.draw_without_rendering()
+    boxes = sorted((text.get_window_extent() for text in curves.texts), key=lambda box: box.x0)
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+MANY = [sweep(f"a method of a long name, costing $5 to $6, with the number {i}") for i in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "task", "dataset"),
+    [
+        (MANY, TASK, dataclasses.replace(DATASET, name="dollars $ and _under_scores_")),
+        ([sweep("rvs", seeds=1, targets=(-3.0,))], task_for(None, -5.0, -1.0), DATASET),
+    ],
+    ids=["eight long names", "one seed, one negative target"],
+)
+def test_the_figure_is_a_png_of_its_size(sweeps: list[Sweep], task: Task, dataset: DatasetSummary) -> None:
+    png = reliability_figure(sweeps, task, dataset)
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    assert struct.unpack(">II", png[16:24]) == tuple(int(side * DOTS_PER_INCH) for side in INCHES)
+
+
+def test_the_legend_tells_long_names_apart_and_stays_inside() -> None:
+    drawn = Figure(figsize=INCHES, dpi=DOTS_PER_INCH, layout="constrained")
+    FigureCanvasAgg(drawn)
+    draw(drawn, MANY, TASK, DATASET)
+    drawn.draw_without_rendering()
+    (legend,) = drawn.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert len(set(names)) == 9  # and the diagonal
+    assert not any(text.get_parse_math() for text in legend.get_texts())
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= INCHES[0] * DOTS_PER_INCH

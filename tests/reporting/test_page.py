@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import base64
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from cwbc.reporting.dataset import DatasetSummary
+from cwbc.reporting.page import report_page
+from cwbc.reporting.wording import PERCENT, headline
+from cwbc.results import MethodSummary, Sweep, summarize
+from cwbc.tasks import Task, task_for
+
+TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
+DATASET = DatasetSummary("<data> & co", None, "abc123", 1200, 60, -2.0, 5.0, 2.5, (-2.0, 1.0, 5.0), (4, 2))
+VOID = {"meta", "img"}
+
+
+class Page(HTMLParser):
+    """Checks that every element is closed, and keeps what was met."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value or "" for name, value in attrs if name in {"src", "href"}]
+        if tag == "tr":
+            self.rows.append([])
+        if tag in {"td", "th"}:
+            self.rows[-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += f"{data} "
+
+
+def method(*curve: float, targets: tuple[float, ...] = (5.0, 10.0, 20.0), task: Task = TASK) -> MethodSummary:
+    """A method whose two seeds achieve these returns."""
+    returns = np.broadcast_to(np.array(curve)[None, :, None], (2, len(curve), 3))
+    lengths = np.ones(returns.shape, np.int64)
+    return summarize(Sweep("", np.arange(2), np.array(targets), returns, lengths), task, DATASET.best)
+
+
+METHODS = {"rvs+cwbc": method(4.0, 4.0, 3.9), "<i>rvs</i>": method(4.0, 1.0, 0.0)}
+
+
+def page(methods: dict[str, MethodSummary], task: Task = TASK) -> Page:
+    provenance = {"command": "cwbc compare '<data>' rvs && true"}
+    return Page(report_page(methods, task, DATASET, provenance, b"picture"))
+
+
+def test_the_page_says_what_it_was_given() -> None:
+    shown = page(METHODS)
+    assert "<data> & co" in shown.text
+    assert "cwbc compare '<data>' rvs && true" in shown.text
+    assert "1,200" in shown.text
+    rows = {row[0].strip(): [cell.split() for cell in row[1:]] for row in shown.rows}
+    # at the dataset's best, 1x expert, 2x expert, the best point, retention
+    assert [cell[0] for cell in rows["<i>rvs</i>"]] == ["20.0", "5.0", "0.0", "20.0", "0"]
+    assert rows["rvs+cwbc"][4][:2] == ["98", "%"]
+    assert rows["20 2× expert"] == [["19.5"], ["0.0"]]
+
+
+def test_names_are_escaped() -> None:
+    text = report_page(METHODS, TASK, DATASET, {"<b>": "<script>alert(1)</script>"}, b"picture")
+    assert "<i>rvs" not in text
+    assert "&lt;i&gt;rvs" in text
+    assert "<script" not in text
+    assert "<title>&lt;data&gt; &amp; co" in text
+
+
+def test_the_page_needs_nothing_else() -> None:
+    text = report_page(METHODS, TASK, DATASET, {}, b"picture")
+    assert Page(text).links == ["data:image/png;base64," + base64.b64encode(b"picture").decode()]
+    for outside in ("http:", "https:", "//", "url(", "@import"):
+        assert outside not in text
+
+
+def test_unpublished_references_are_not_called_expert() -> None:
+    task = task_for(None, DATASET.lowest, DATASET.best)
+    shown = page({"rvs": method(4.0, 3.0, targets=(5.0, 12.0), task=task)}, task)
+    assert "expert" not in shown.text
+    assert "relative to the dataset's own" in shown.text
+    # Scores count from the lowest, -2: 6 / 7 at the best, 5 / 7 at one range beyond.
+    assert "Asked for one whole return range beyond the dataset's best, rvs keeps 83" in shown.text
+
+
+def test_methods_may_have_been_asked_different_returns() -> None:
+    shown = page({"rvs": method(4.0, targets=(5.0,)), "bc": method(3.0, targets=(7.0,))})
+    rows = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in shown.rows}
+    assert rows["5 dataset's best"] == ["20.0", "–"]
+    assert rows["7"] == ["–", "15.0"]
+
+
+FAR = "Asked for twice the expert return, "
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        (
+            {"rvs": method(4.0, 1.0, -1.0), "rvs+cwbc": method(4.0, 4.0, 3.9)},
+            FAR + "rvs+cwbc keeps 98 % of its best score; rvs keeps none.",
+        ),
+        (
+            {
+                name: method(4.0, 4.0, far)
+                for name, far in zip("abcde", (1.0, 2.0, 4.0, 0.0, 3.0), strict=True)
+            },
+            FAR + "c keeps 100 % of its best score; d keeps none "
+            "(the highest and the lowest score of 5 methods).",
+        ),
+        ({"bad": method(-1.0, -2.0, -3.0)}, FAR + "bad scores −15.0, and no higher than 0 anywhere."),
+        (
+            {"dt": method(4.0, 3.0, targets=(5.0, 10.0)), "bc": method(2.0, 2.0, 2.0)},
+            "Asked for the expert return, dt scores 15.0; bc scores 10.0.",
+        ),
+        ({"dt": method(3.0, targets=(7.0,))}, "At its best asked return, dt scores 15.0."),
+        ({"dt": method(float("nan"), targets=(7.0,))}, "No score could be measured."),
+    ],
+)
+def test_the_headline_tells_the_finding(methods: dict[str, MethodSummary], expected: str) -> None:
+    assert headline(methods, TASK, DATASET.best) == expected.replace(" %", PERCENT)

@@ -1,0 +1,151 @@
+"""Gymnasium environments without a batch of their own, against a loop written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from cwbc.errors import InputError
+from cwbc.simulators import make
+from cwbc.simulators.generic import Generic
+from cwbc.simulators.locomotion import Locomotion
+
+
+class Toy(gymnasium.Env[Any, Any]):
+    """Shows the number of steps so far; its spaces are the test's choice."""
+
+    def __init__(self, **chosen: spaces.Space[Any]) -> None:
+        self.observation_space, self.action_space = chosen["observations"], chosen["actions"]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[NDArray[Any], dict[str, Any]]:
+        self.steps = 0
+        return self._show(), {}
+
+    def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return self._show(), float(np.sum(action)), False, False, {}
+
+    def _show(self) -> NDArray[Any]:
+        return np.full(self.observation_space.shape or (), self.steps, self.observation_space.dtype)
+
+
+IMAGES = spaces.Box(0, 255, (2, 3), np.uint8)
+SIX = spaces.Discrete(6)
+
+
+@pytest.fixture
+def register() -> Iterator[Any]:
+    def add(observations: spaces.Space[Any], actions: spaces.Space[Any], limit: int | None = 10) -> str:
+        kwargs = {"observations": observations, "actions": actions}
+        gymnasium.register("Toy-v0", entry_point=Toy, max_episode_steps=limit, kwargs=kwargs)
+        return "Toy-v0"
+
+    yield add
+    gymnasium.registry.pop("Toy-v0", None)
+
+
+@pytest.mark.parametrize("environment", ["Pendulum-v1", "CartPole-v1"])
+def test_equals_a_plain_gymnasium_loop(environment: str) -> None:
+    simulator = make(environment, 3)
+    singles = [gymnasium.make(environment) for _ in range(3)]
+    generator = np.random.default_rng(0)
+    found = simulator.reset(np.arange(3), [5, 6, 7])
+    np.testing.assert_array_equal(found, [e.reset(seed=5 + i)[0] for i, e in enumerate(singles)])
+    for step in range(simulator.horizon):
+        # The first pauses at every third step, and ended episodes begin anew.
+        episodes = np.arange(int(step % 3 == 0), 3)
+        if simulator.discrete:
+            native = actions = generator.integers(0, simulator.action_size, len(episodes))
+        else:
+            actions = generator.uniform(-3, 3, (len(episodes), 1)).astype(np.float32)
+            native = np.clip(actions, -2, 2)  # the Pendulum's own bounds
+        transition = simulator.step(episodes, actions)
+        expected = [singles[i].step(action) for i, action in zip(episodes, native, strict=True)]
+        observations, rewards, terminated, truncated, _ = zip(*expected, strict=True)
+        np.testing.assert_array_equal(transition.observations, observations)
+        np.testing.assert_array_equal(transition.rewards, rewards)
+        np.testing.assert_array_equal(transition.terminated, terminated)
+        np.testing.assert_array_equal(transition.truncated, truncated)
+        ended = episodes[transition.terminated | transition.truncated]
+        found = simulator.reset(ended, [step] * len(ended))
+        np.testing.assert_array_equal(
+            found, np.reshape([singles[i].reset(seed=step)[0] for i in ended], found.shape)
+        )
+    simulator.close()
+
+
+def test_describes_the_environment() -> None:
+    cart = make("CartPole-v1", 1)
+    assert (cart.observation_size, cart.action_size, cart.discrete, cart.horizon) == (4, 2, True, 500)
+    pendulum = make("Pendulum-v1", 1)
+    assert (pendulum.observation_size, pendulum.action_size, pendulum.discrete) == (3, 1, False)
+    assert pendulum.horizon == 200
+
+
+def test_agrees_with_the_batched_robots_without_a_sound(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    batched, plain = make("HalfCheetah-v4", 2), Generic("HalfCheetah-v4", 2)
+    assert isinstance(batched, Locomotion)
+    assert (plain.observation_size, plain.action_size, plain.horizon) == (17, 6, 1000)
+    np.testing.assert_array_equal(batched.reset(np.arange(2), [0, 1]), plain.reset(np.arange(2), [0, 1]))
+    actions = np.random.default_rng(0).uniform(-1, 1, (20, 2, 6)).astype(np.float32)
+    for action in actions:
+        left, right = batched.step(np.arange(2), action), plain.step(np.arange(2), action)
+        np.testing.assert_array_equal(left.observations, right.observations)
+        np.testing.assert_array_equal(left.rewards, right.rewards)
+    assert capfd.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_flattens_images_and_cuts_at_the_limit(register: Any) -> None:
+    simulator = make(register(IMAGES, spaces.Box(-1, 1, (2, 2)), limit=3), 2)
+    assert (simulator.observation_size, simulator.action_size) == (6, 4)
+    simulator.reset(np.arange(2), [0, 0])
+    truncated = [simulator.step(np.arange(2), np.ones((2, 4))).truncated.tolist() for _ in range(2)]
+    last = simulator.step(np.arange(2), np.full((2, 4), 9.0))
+    assert [*truncated, last.truncated.tolist()] == [[False] * 2, [False] * 2, [True] * 2]
+    assert last.rewards.tolist() == [4.0, 4.0]
+    np.testing.assert_array_equal(last.observations, np.full((2, 6), 3, np.float32))
+
+
+def test_an_unknown_name_brings_the_nearest_ones() -> None:
+    with pytest.raises(InputError, match=r"unknown environment 'CartPoel-v1'; did you mean 'CartPole-v1'"):
+        make("CartPoel-v1", 1)
+    with pytest.raises(InputError, match="unknown environment 'Walker2d'; did you mean 'Walker2d-v"):
+        make("Walker2d", 1)
+
+
+def test_an_environment_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(InputError, match=r"'Hopper-v3' cannot be made: .*gymnasium-robotics"):
+        make("Hopper-v3", 1)
+    with pytest.raises(InputError, match=r"'no_such_module:Toy-v0' cannot be made: .*no_such_module"):
+        make("no_such_module:Toy-v0", 1)
+
+
+def test_an_environment_without_a_limit_is_refused(register: Any) -> None:
+    with pytest.raises(InputError, match=r"Toy-v0 sets no limit .* max_episode_steps"):
+        make(register(IMAGES, SIX, limit=None), 1)
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "message"),
+    [
+        (SIX, SIX, r"observations in Discrete\(6\); only Box"),
+        (IMAGES, spaces.Discrete(3, start=1), r"actions in Discrete\(3, start=1\); only Box and Discrete"),
+        (IMAGES, spaces.MultiBinary(2), r"actions in MultiBinary\(2\); only Box and Discrete"),
+    ],
+)
+def test_unsupported_spaces_are_named(
+    register: Any, observations: spaces.Space[Any], actions: spaces.Space[Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        make(register(observations, actions), 1)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cwbc.intervals import Array, interval, student_t
+
+
+@pytest.mark.parametrize(
+    ("degrees", "expected"),
+    [(1, 12.7062), (4, 2.7764), (9, 2.2622), (11, 2.2010), (29, 2.0452), (1000, 1.9623)],
+)
+def test_student_t_is_the_printed_table(degrees: int, expected: float) -> None:
+    assert student_t(degrees) == pytest.approx(expected, abs=2e-4)
+
+
+def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
+    samples = np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 10.0]])
+    value, low, high = interval(samples)
+    # deviations -2, -1, 3: variance 14 / 2 = 7, error sqrt(7 / 3), t with two degrees 4.302653
+    reach = 4.302653 * math.sqrt(7 / 3)
+    np.testing.assert_allclose(value, [3.0, 10.0])
+    np.testing.assert_allclose(low, [3.0 - reach, 10.0])
+    np.testing.assert_allclose(high, [3.0 + reach, 10.0])
+
+
+def test_the_interval_of_a_ratio_leaves_out_one_seed_at_a_time() -> None:
+    def ratio(samples: Array) -> Array:
+        mean = samples.mean(axis=0)
+        return np.asarray(mean[0] / mean[1])
+
+    value, low, high = interval(np.array([[1.0, 2.0], [3.0, 4.0]]), ratio)
+    # left out in turn: 3 / 4 and 1 / 2; their deviation is 1 / 8 and sqrt(2 - 1) = 1
+    assert value == pytest.approx(4 / 6)
+    assert (low, high) == pytest.approx((4 / 6 - 12.706205 / 8, 4 / 6 + 12.706205 / 8))
+
+
+def test_one_seed_has_no_interval() -> None:
+    value, low, high = interval(np.array([[5.0]]))
+    assert value.tolist() == [5.0]
+    assert np.isnan([low, high]).all()

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cwbc.errors import InputError
+from cwbc.results import Sweep, read_results, summarize, write_results
+from cwbc.tasks import Task
+
+TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
+HEADER = "method,seed,target,episode,return,normalized,length"
+
+
+def sweep(returns: object, targets: tuple[float, ...] = (5.0, 10.0, 20.0), method: str = "rvs") -> Sweep:
+    achieved = np.array(returns, np.float64)  # [seed, target, episode]
+    lengths = np.arange(achieved.size, dtype=np.int64).reshape(achieved.shape)
+    return Sweep(method, np.arange(len(achieved), dtype=np.int64), np.array(targets), achieved, lengths)
+
+
+# Two seeds, three targets, two episodes. Means per seed: 4 8 2 and 6 12 2; over seeds: 5 10 2.
+CURVE = sweep([[[3, 5], [8, 8], [1, 3]], [[6, 6], [11, 13], [2, 2]]])
+
+
+def read_text(tmp_path: Path, *lines: str) -> list[Sweep]:
+    path = tmp_path / "results.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return read_results(path)
+
+
+def test_results_round_trip_exactly(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    first = sweep(random.normal(size=(3, 2, 4)) * 1e4, (-1 / 3, 0.1 + 0.2))
+    second = sweep([[[math.nan], [1e-300]]], (0.0, 1e6), "dt, \"quoted\"\nand 'odd'")
+    write_results(tmp_path / "results.csv", [first, second], TASK)
+    for written, read in zip([first, second], read_results(tmp_path / "results.csv"), strict=True):
+        assert read.method == written.method
+        for name in ("seeds", "targets", "returns", "lengths"):
+            np.testing.assert_array_equal(getattr(read, name), getattr(written, name))
+            assert getattr(read, name).dtype == getattr(written, name).dtype
+
+
+def test_results_are_one_row_per_episode(tmp_path: Path) -> None:
+    write_results(tmp_path / "results.csv", [sweep([[[3.5, 5.0]]], (10.0,))], TASK)
+    assert (tmp_path / "results.csv").read_text() == (
+        f"{HEADER}\nrvs,0,10.0,0,3.5,17.5,0\nrvs,0,10.0,1,5.0,25.0,1\n"
+    )
+
+
+def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
+    (read,) = read_text(
+        tmp_path, HEADER, "bc,7,2,0,4,0,9", "bc,3,1,0,1,0,8", "bc,3,2,0,2,0,7", "bc,7,1,0,3,0,6"
+    )
+    assert read.seeds.tolist() == [7, 3]
+    assert read.targets.tolist() == [1.0, 2.0]
+    assert read.returns[:, :, 0].tolist() == [[3.0, 4.0], [1.0, 2.0]]
+    assert read.lengths[:, :, 0].tolist() == [[6, 9], [8, 7]]
+
+
+def test_a_file_saved_by_a_spreadsheet_reads_too(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_bytes(f"\ufeff{HEADER},note\r\nmöthod,0,1,0,2,10,3,mine\r\n".encode())
+    (read,) = read_results(path)
+    assert (read.method, read.returns.item()) == ("möthod", 2.0)
+
+
+def test_two_sweeps_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two sweeps are called 'rvs'"):
+        write_results(tmp_path / "results.csv", [CURVE, CURVE], TASK)
+    assert not list(tmp_path.iterdir())
+
+
+GOOD = "rvs,0,10,0,1.5,7.5,1000"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([""], r"results.csv, line 1: no column 'method', 'seed', .* expected 'method,seed,"),
+        (
+            ["method,seed,target,episode,return,length"],
+            r"line 1: no column 'normalized'; found 'method,seed,t",
+        ),
+        ([HEADER], r"results.csv, line 2: no rows; expected one per method, seed, target and episode"),
+        (
+            [HEADER, GOOD, "rvs,1,10,0,high,7.5,1"],
+            r"results.csv, line 3: return is 'high'; expected a number",
+        ),
+        ([HEADER, "rvs,0.5,10,0,1,1,1"], r"line 2: seed is '0.5'; expected a whole number"),
+        ([HEADER, "rvs,0,nan,0,1,1,1"], r"line 2: target is 'nan'; expected a finite number"),
+        ([HEADER, "rvs,0,10,0,1,1"], r"line 2: length is ''; expected a whole number"),
+        ([HEADER, GOOD, GOOD], r"line 3: method 'rvs', seed 0, target 10.0, episode 0 is there twice"),
+        (
+            [HEADER, GOOD, "rvs,1,10,0,1,1,1", "rvs,1,20,0,1,1,1"],
+            r"no line for method 'rvs', seed 0, target 20.0, episode 0 \(3 of 4 rows are there\)",
+        ),
+    ],
+)
+def test_a_bad_file_is_told_by_place_and_remedy(tmp_path: Path, lines: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_text(tmp_path, *lines)
+
+
+def test_a_missing_or_binary_file_is_the_users_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere.csv does not exist; expected the results.csv"):
+        read_results(tmp_path / "nowhere.csv")
+    (tmp_path / "results.csv").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(InputError, match=r"results.csv is not a text table"):
+        read_results(tmp_path / "results.csv")
+
+
+def test_summary_by_hand() -> None:
+    summary = summarize(CURVE, TASK, best=5.0)
+    assert (summary["seeds"], summary["episodes"]) == (2, 2)
+    # Scores of the seeds: 20 40 10 and 30 60 10. The reach of two is t(1) x half their distance.
+    t = 12.706205
+    assert summary["at_dataset_best"] == pytest.approx(
+        {"target": 5.0, "value": 25.0, "low": 25 - 5 * t, "high": 25 + 5 * t}
+    )
+    at_expert = {"target": 10.0, "value": 50.0, "low": 50 - 10 * t, "high": 50 + 10 * t}
+    assert summary["at_expert"] == pytest.approx(at_expert)
+    assert summary["best_point"] == pytest.approx(at_expert)
+    assert summary["at_twice_expert"] == {"target": 20.0, "value": 10.0, "low": 10.0, "high": 10.0}
+    # The ratio of means is 10 / 50; of each seed alone 1 / 6 and 1 / 4, so its reach is t / 24; at most one.
+    reach = t / 24
+    assert summary["ood_retention"] == pytest.approx(
+        {"target": 20.0, "value": 0.2, "low": 0.2 - reach, "high": 0.2 + reach}
+    )
+    assert [point["return"] for point in summary["curve"]] == [5.0, 10.0, 2.0]
+    assert summary["curve"][0] == pytest.approx(
+        {
+            "target": 5.0,
+            "return": 5.0,
+            "return_low": 5 - t,
+            "return_high": 5 + t,
+            "normalized": 25.0,
+            "normalized_low": 25 - 5 * t,
+            "normalized_high": 25 + 5 * t,
+        }
+    )
+
+
+def test_retention_never_exceeds_one() -> None:
+    retention = summarize(sweep([[[9.0], [10.0], [9.5]], [[9.0], [10.0], [8.0]]]), TASK, 5.0)["ood_retention"]
+    assert retention is not None
+    assert retention["value"] == pytest.approx(8.75 / 10)
+    assert retention["high"] == 1.0
+
+
+def test_one_seed_has_values_but_no_intervals() -> None:
+    summary = summarize(sweep([[[4.0], [8.0], [2.0]]]), TASK, best=5.0)
+    assert summary["at_expert"] == {"target": 10.0, "value": 40.0, "low": None, "high": None}
+    assert summary["ood_retention"] == {"target": 20.0, "value": 0.25, "low": None, "high": None}
+    assert summary["curve"][1]["return_low"] is None
+
+
+def test_targets_that_were_not_asked_are_absent() -> None:
+    summary = summarize(sweep([[[4.0], [8.0]]], (5.000004, 9.9)), TASK, best=5.0)
+    assert summary["at_dataset_best"] is not None  # within a millionth
+    assert summary["at_expert"] is None
+    assert summary["at_twice_expert"] is None
+    assert summary["ood_retention"] is None
+
+
+def test_no_retention_where_nothing_scores_above_zero() -> None:
+    summary = summarize(sweep([[[-4.0], [0.0], [-9.0]]]), TASK, best=5.0)
+    assert summary["best_point"]["value"] == 0.0
+    assert summary["ood_retention"] is None
+
+
+def test_exploded_episodes_become_null_not_nan() -> None:
+    broken = sweep([[[4.0], [math.nan], [2.0]], [[4.0], [1.0], [2.0]]])
+    summary = summarize(broken, TASK, best=5.0)
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert summary["curve"][1]["normalized"] is None
+    assert summary["best_point"]["target"] == 5.0
+    assert summary["ood_retention"] == {"target": 20.0, "value": 0.5, "low": 0.5, "high": 0.5}
