@@ -9,6 +9,7 @@ from typing import Any
 
 from cwbc import evaluation
 from cwbc.datasets import load
+from cwbc.device import default_precision
 from cwbc.errors import InputError
 from cwbc.methods import Method, Preset, Training, sized, with_options
 from cwbc.policy import Policies
@@ -39,6 +40,8 @@ def train(
     data = dataset if isinstance(dataset, Trajectories) else load(dataset)
     chosen, preset_training = sized(method if isinstance(method, str) else method.name, preset)
     chosen = chosen if isinstance(method, str) else method
+    if training is None:
+        options.setdefault("precision", default_precision())
     chosen, settings, used = with_options(chosen, training or preset_training, options)
     if unused := sorted(set(options) - used):
         raise InputError(f"{chosen.name} has no option {', '.join(unused)}")

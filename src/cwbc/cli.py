@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from tyro.conf import Positional, arg
@@ -41,7 +41,7 @@ class Hyperparameters:
     context: Whole = None
     """K, the steps of a window (paper: 20)."""
     precision: Precision = None
-    """Of the matrix products; weights and optimizer stay float32."""
+    """Of the hidden matrix products in training (default: bfloat16 on a GPU, float32 on a CPU)."""
     width: Whole = None
     """Hidden dimension (paper: 1024 for RvS, 128 for DT)."""
     layers: Whole = None
@@ -77,7 +77,7 @@ class Hyperparameters:
     coefficient: Real = None
     """alpha, weight of the conservative loss (paper: 1)."""
 
-    def given(self) -> dict[str, object]:
+    def given(self) -> dict[str, Any]:
         """The options that were given."""
         return {name: value for name, value in vars(self).items() if value is not None}
 

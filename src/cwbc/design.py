@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from cwbc.layers import Parameters
 from cwbc.methods import Method, from_json, to_json
-from cwbc.networks import Parameters
 from cwbc.spaces import ActionSpace, Continuous, Discrete
 from cwbc.trajectories import Trajectories
 

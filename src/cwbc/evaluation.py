@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from cwbc import simulators
 from cwbc.design import Design
+from cwbc.device import over_seeds
 from cwbc.errors import InputError
 from cwbc.policy import History, Policies, act
 from cwbc.results import Sweep
 from cwbc.sampling import normalized
-from cwbc.seeds import over_seeds
 from cwbc.spaces import Discrete
 from cwbc.trajectories import Trajectories
 

@@ -64,7 +64,7 @@ class Training:
     Args:
         batch_size: windows in a batch.
         context: K, the steps of a window.
-        precision: of the matrix products; weights and optimizer are float32 in either case.
+        precision: of the hidden matrix products; weights and optimizer are float32 in either case.
     """
 
     steps: int = 100_000

@@ -15,6 +15,7 @@ import jax
 from cwbc import evaluation, runs
 from cwbc.datasets import load
 from cwbc.design import Design
+from cwbc.device import default_precision
 from cwbc.errors import InputError
 from cwbc.methods import Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
@@ -46,12 +47,15 @@ class Plan:
         hyperparameters: cli.Hyperparameters,
     ) -> Plan:
         """The plan of a command line."""
-        given = hyperparameters.given() | ({} if options.steps is None else {"steps": options.steps})
+        given = hyperparameters.given()
+        if options.steps is not None:
+            given["steps"] = options.steps
         if options.seeds is not None and options.seeds < 1:
             raise InputError(f"--seeds must be at least 1; got {options.seeds}")
         check_methods(names, "paper", given)  # before the seconds that a device and a dataset take
         device = use_device(options.device)
         preset: Preset = options.preset or ("small" if device == "cpu" else "paper")
+        given.setdefault("precision", default_precision())
         data = load(dataset, options.env)
         if data.environment is not None:
             evaluation.check_environment(data, data.environment)

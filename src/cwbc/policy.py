@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from cwbc import checkpoints
 from cwbc.design import Design
 from cwbc.errors import InputError
-from cwbc.networks import Parameters
+from cwbc.layers import Parameters
 from cwbc.sampling import normalized
 from cwbc.tasks import Task, task_for
 

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import optax
 
 from cwbc.design import Design
+from cwbc.device import over_seeds
+from cwbc.layers import Parameters
 from cwbc.methods import Optimizer, Training
-from cwbc.networks import Parameters
 from cwbc.sampling import DeviceData, Window, sample
-from cwbc.seeds import over_seeds
 
 Losses = dict[str, jax.Array]
 
@@ -116,16 +116,15 @@ def losses(
         raised = returns_to_go + (window.shortfalls + amounts)[:, None]
         windows = jax.tree.map(lambda x: jnp.concatenate([x, x]), window)
         returns_to_go = jnp.concatenate([returns_to_go, raised])
-    dtype = jnp.dtype(training.precision)
     outputs = design.outputs(
-        jax.tree.map(lambda x: x.astype(dtype), parameters),
-        windows.observations.astype(dtype),
+        design.method.network.lowered(parameters, jnp.dtype(training.precision)),
+        windows.observations,
         returns_to_go,
-        design.actions.encode(windows.actions).astype(dtype),
+        design.actions.encode(windows.actions),
         windows.timesteps,
         dropout_key,
     )
-    per_step = design.actions.loss(outputs.astype(jnp.float32), windows.actions)
+    per_step = design.actions.loss(outputs, windows.actions)
     count = len(window.mask)
     prediction = masked_mean(per_step[:count], window.mask)
     if regularizer is None:

@@ -1,0 +1,81 @@
+"""The pieces that networks are made of, as pure functions of their parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from cwbc.errors import require
+
+Parameters = dict[str, Any]
+
+
+def check_sizes(width: int, layers: int, dropout: float) -> None:
+    """Refuse sizes that no network has."""
+    require(width >= 1, "width", width, "at least 1")
+    require(layers >= 1, "layers", layers, "at least 1")
+    require(0 <= dropout < 1, "dropout", dropout, "at least 0 and below 1")
+
+
+def linear(key: jax.Array, fan_in: int, fan_out: int) -> Parameters:
+    """Fresh parameters of a dense layer, uniform within 1 / sqrt(fan_in)."""
+    weight_key, bias_key = jax.random.split(key)
+    limit = 1 / math.sqrt(fan_in)
+    return {
+        "weight": jax.random.uniform(weight_key, (fan_in, fan_out), minval=-limit, maxval=limit),
+        "bias": jax.random.uniform(bias_key, (fan_out,), minval=-limit, maxval=limit),
+    }
+
+
+def dense(parameters: Parameters, x: jax.Array) -> jax.Array:
+    """x W + b, in the precision of W."""
+    return x.astype(parameters["weight"].dtype) @ parameters["weight"] + parameters["bias"]
+
+
+def cast(parameters: Parameters, dtype: jnp.dtype) -> Parameters:
+    """The same parameters in another precision."""
+    return jax.tree.map(lambda x: x.astype(dtype), parameters)
+
+
+def norm(width: int) -> Parameters:
+    """Fresh parameters of a layer norm."""
+    return {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
+
+
+def layer_norm(parameters: Parameters, x: jax.Array) -> jax.Array:
+    """Zero mean and unit variance over the last axis, then scale and bias."""
+    centered = x - x.mean(axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(centered), axis=-1, keepdims=True)
+    return centered * jax.lax.rsqrt(variance + 1e-5) * parameters["scale"] + parameters["bias"]
+
+
+def dropout_keys(key: jax.Array | None, rate: float, count: int) -> list[jax.Array | None]:
+    """A key for each of several dropouts, or none where nothing is dropped."""
+    if key is None or rate == 0:
+        return [None] * count
+    return list(jax.random.split(key, count))
+
+
+def dropout(key: jax.Array | None, rate: float, x: jax.Array) -> jax.Array:
+    """Zero a part of x and scale up the rest; with no key, x itself."""
+    if key is None or rate == 0:
+        return x
+    kept = _cheap_bits(key, x.shape) >= jnp.uint32(round(rate * 2**32))
+    return jnp.where(kept, x / (1 - rate), jnp.zeros((), x.dtype))
+
+
+def _cheap_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """32 random bits an element, hashed from its number: a tenth of threefry's work, enough for masks."""
+    first, second = jax.random.key_data(key)
+    numbers = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    return _mixed(_mixed(numbers ^ first) + second)
+
+
+def _mixed(x: jax.Array) -> jax.Array:
+    # Multiply and xor-shift rounds: each input bit flips about half of the output's.
+    x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
+    x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
+    return x ^ (x >> 16)
