@@ -50,7 +50,7 @@ def nested(prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
 def write(path: Path, tensors: dict[str, NDArray[Any]], description: dict[str, Any]) -> None:
     """Replace the file at `path`; a reader finds the old one or the new one, never a part."""
     metadata = {_KEY: json.dumps({"format": FORMAT, **description})}
-    contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     write_atomically(path, safetensors.numpy.save(contiguous, metadata))
 
 

@@ -193,7 +193,3 @@ def _run(command: Compare | Train | Evaluate | Report) -> int:
         print("cwbc: interrupted; the same command goes on from here", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
-
-
-if __name__ == "__main__":
-    main()

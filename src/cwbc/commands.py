@@ -8,7 +8,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from rich.console import Console
 
@@ -71,6 +71,8 @@ class Session:
                 self.evaluate(command)
             case cli.Report():
                 self.report(command)
+            case _:
+                assert_never(command)
 
     def compare(self, command: cli.Compare) -> None:
         plan = self._plan(command.dataset, command.methods, command.training, command.hyperparameters)

@@ -8,17 +8,18 @@ from typing import Any, Literal
 import jax
 
 
-def over_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function over a leading seed axis: side by side on a GPU, in turn on a CPU.
+def on_cpu() -> bool:
+    """Whether computation is on a CPU rather than an accelerator."""
+    return jax.default_backend() == "cpu"
 
-    In turn, one seed's matrix products already fill the cores, and its result is bit for bit the same alone
-    and among others.
-    """
-    if jax.default_backend() == "cpu":
+
+def over_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function over a leading seed axis: side by side on a GPU, in turn on a CPU."""
+    if on_cpu():
         return lambda *arguments: jax.lax.map(lambda seed: function(*seed), arguments)
     return jax.vmap(function)
 
 
 def default_precision() -> Literal["float32", "bfloat16"]:
     """bfloat16 products are a third faster or more on a GPU, and slower on a CPU."""
-    return "float32" if jax.default_backend() == "cpu" else "bfloat16"
+    return "float32" if on_cpu() else "bfloat16"

@@ -12,7 +12,7 @@ class InputError(ValueError):
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """An error for a name that is not among the known ones, with the near ones first."""
-    known = sorted(known)
+    known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}"
     return InputError(f"unknown {kind} {name!r}; {hint}")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
 
 
 def write_atomically(path: Path, data: bytes | str) -> None:
     """Replace the file at `path` in one step; on failure the old file stays and nothing else is left."""
     # Not tempfile: its files are private (0600) whatever the umask says, and the rename would keep that.
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    # One name per file: what a kill leaves behind is replaced by the next write, and never piles up.
+    aside = path.with_name(f".{path.name}.tmp")
     try:
-        with aside.open("xb") as file:
+        with aside.open("wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())

@@ -123,7 +123,7 @@ class Policy:
             self._remaining.reshape(-1).astype(np.float32),
         )
         self._timestep += 1
-        return np.asarray(actions).reshape(*self._remaining.shape, *actions.shape[1:])
+        return np.asarray(actions).reshape((*self._remaining.shape, *actions.shape[1:]))
 
     def _spend(self, reward: ArrayLike | None) -> None:
         if self._timestep == 0:

@@ -42,7 +42,11 @@ class Conservative:
     def selected(self, data: Trajectories) -> NDArray[np.bool_]:
         """Which trajectories are raised. [episode]"""
         # "At least", not the paper's "above": when the top ties at one return, "above" selects nothing.
-        return data.returns >= np.percentile(data.returns, self.percentile)
+        threshold = np.percentile(data.returns, self.percentile)
+        if self.percentile > 0 and threshold == data.lowest < data.best:
+            # Most trajectories tie at the bottom (rare successes): "at least" would select the failures too.
+            return data.returns > threshold
+        return data.returns >= threshold
 
     @property
     def width(self) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cwbc.errors import InputError
 from cwbc.tasks import Task, task_for
 
-_BLOCK = 1 << 20  # rows looked at together, so that checks never need a second copy of the data
+_BLOCK = 1 << 16  # rows looked at together, so that checks never need a second copy of the data
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,6 +119,7 @@ class Trajectories:
         return digest.hexdigest()
 
 
+@np.errstate(over="ignore")  # what float32 cannot hold becomes inf, which the check refuses by its place
 def from_flat(
     name: str,
     observations: NDArray[Any],
@@ -165,6 +166,7 @@ def _blocks(array: NDArray[Any]) -> list[NDArray[Any]]:
     return [array[i : i + _BLOCK] for i in range(0, len(array), _BLOCK)]
 
 
+@np.errstate(invalid="ignore")  # inf - inf in the sum
 def _check(data: Trajectories) -> None:
     for key in ("observations", "actions", "rewards"):
         array = getattr(data, key)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 
 from cwbc.design import Design
-from cwbc.device import over_seeds
+from cwbc.device import on_cpu, over_seeds
 from cwbc.layers import Parameters
 from cwbc.methods import Optimizer, Training
 from cwbc.sampling import DeviceData, Window, sample
@@ -31,13 +31,7 @@ class State:
 
 def initialize(design: Design, training: Training, seeds: tuple[int, ...]) -> State:
     """The state before the first step; a seed's own depends on that seed alone."""
-    transform = _optimizer(design.method.optimizer, training.steps)
-
-    def one(seed: jax.Array) -> State:
-        parameters = design.initialize(jax.random.fold_in(jax.random.key(seed), 0))
-        return State(parameters, transform.init(parameters))
-
-    return jax.jit(over_seeds(one))(jnp.asarray(seeds, jnp.uint32))
+    return _initial_program(design, training)(jnp.asarray(seeds, jnp.uint32))
 
 
 def run_chunk(
@@ -51,32 +45,56 @@ def run_chunk(
 ) -> tuple[State, Losses]:
     """Train `length` steps; the losses of each come back as [step, seed]. `state` is used up."""
     program = _chunk_program(design, training, length)
-    return program(state, data, jnp.asarray(seeds, jnp.uint32), first_step)
+    numbers = jnp.asarray(seeds, jnp.uint32)
+    if not on_cpu():
+        return program(state, data, numbers, first_step)
+    # One seed's matrix products fill the cores, so seeds take turns at the same program; and a seed's result
+    # is bit for bit the same alone and among others, which one program over a seed axis does not give.
+    turns = [
+        program(jax.tree.map(lambda x, row=row: x[row], state), data, numbers[row], first_step)
+        for row in range(len(seeds))
+    ]
+    states, losses = zip(*turns, strict=True)
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    return stacked, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *losses)
 
 
 def chunk_length(design: Design, training: Training, state: State) -> int:
     """Steps per chunk, about a second's worth, from the configuration alone so that every run cuts alike."""
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         return 500
     weights = sum(leaf.size for leaf in jax.tree.leaves(state.parameters))
     network = design.method.network
     tokens = training.batch_size * training.context * (3 if network.looks_back else 1)
     operations = 6 * weights * tokens * (2 if design.method.regularizer else 1)
-    affordable = 1e11 / operations
+    affordable = 2e11 / operations
     return max((n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= affordable), default=1)
+
+
+@functools.lru_cache(maxsize=32)
+def _initial_program(design: Design, training: Training) -> Callable[[jax.Array], State]:
+    transform = _optimizer(design.method.optimizer, training.steps)
+
+    def initial(seed: jax.Array) -> State:
+        parameters = design.initialize(jax.random.fold_in(jax.random.key(seed), 0))
+        return State(parameters, transform.init(parameters))
+
+    return jax.jit(over_seeds(initial))
 
 
 @functools.lru_cache(maxsize=32)
 def _chunk_program(design: Design, training: Training, length: int) -> Callable[..., tuple[State, Losses]]:
     update = _update(design, training)
 
-    def chunk(state: State, data: DeviceData, seeds: jax.Array, first_step: Any) -> tuple[State, Losses]:
+    def chunk(state: State, data: DeviceData, seed: jax.Array, first_step: Any) -> tuple[State, Losses]:
         def step(state: State, number: jax.Array) -> tuple[State, Losses]:
-            return over_seeds(lambda s, seed: update(s, data, seed, number))(state, seeds)
+            return update(state, data, seed, number)
 
         return jax.lax.scan(step, state, first_step + jnp.arange(length))
 
-    return jax.jit(chunk, donate_argnums=0)
+    if on_cpu():
+        return jax.jit(chunk, donate_argnums=0)
+    return jax.jit(jax.vmap(chunk, in_axes=(0, None, 0, None), out_axes=(0, 1)), donate_argnums=0)
 
 
 def _update(design: Design, training: Training) -> Callable[..., tuple[State, Losses]]:

@@ -57,9 +57,11 @@ class ByReturn:
         means = np.bincount(member, weights=returns, minlength=self.bins) / np.maximum(counts, 1)
         fractions = counts / len(returns)
         temperature = self.resolved_temperature(returns)
-        # The best bin's exponent is subtracted first: a tiny temperature must not underflow every weight.
-        exponents = np.where(occupied, -np.abs(means - best) / temperature, -np.inf)
-        weights = fractions / (fractions + self.smoothing) * np.exp(exponents - exponents.max())
+        # Only distances from the best bin matter: a tiny temperature must not underflow every weight.
+        distances = np.where(occupied, np.abs(means - best), np.inf)
+        with np.errstate(over="ignore"):
+            preferences = np.exp(-(distances - distances.min()) / temperature)
+        weights = fractions / np.where(occupied, fractions + self.smoothing, 1) * preferences
         return (weights / weights.sum())[member] / counts[member]
 
     def resolved_temperature(self, returns: NDArray[np.float64]) -> float:
@@ -67,7 +69,8 @@ class ByReturn:
         if self.temperature is not None:
             return self.temperature
         best = float(returns.max())
-        gap = best - float(np.percentile(returns, self.temperature_percentile))
+        # "higher" is a return of the data: between 90 zeros and 10 ones, a percentile of 0.1 hides the tie.
+        gap = best - float(np.percentile(returns, self.temperature_percentile, method="higher"))
         return gap if gap > 0 else 0.1 * (best - float(returns.min()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def load(dataset: str | os.PathLike[str], environment: str | None = None) -> Tra
     path = Path(dataset)
     if not path.exists():
         known = sorted(str(p) for p in path.parent.glob("*.hdf5")) if path.parent.is_dir() else []
-        there = f"; beside it: {', '.join(known[:5])}" if known else ""
+        near = difflib.get_close_matches(str(path), known, n=5) or known[:5]
+        there = f"; beside it: {', '.join(near)}" if near else ""
         raise InputError(f"unknown dataset {str(dataset)!r}: no such file{there}")
     if path.is_dir():
         raise InputError(f"{path} is a folder; a dataset is an HDF5 file in D4RL's layout")

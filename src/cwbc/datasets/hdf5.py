@@ -27,7 +27,9 @@ def read(path: Path, environment: str | None = None) -> Trajectories:
         with h5py.File(path, "r") as file:
             observations, actions, rewards, terminals, timeouts = _arrays(path, file)
             named = file.attrs.get("env")
-    except OSError as error:
+    except InputError:
+        raise
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:  # h5py's, for damaged files
         raise InputError(f"{path} cannot be read as HDF5 (truncated, or another format): {error}") from error
     environment = environment or _registered(named) or _environment_of(path.stem)
     spec = gymnasium.registry.get(environment) if environment else None
@@ -45,6 +47,8 @@ def read(path: Path, environment: str | None = None) -> Trajectories:
 
 def _registered(environment: object) -> str | None:
     """A name that Gymnasium knows, or None."""
+    if isinstance(environment, bytes):
+        environment = environment.decode(errors="replace")
     return environment if isinstance(environment, str) and environment in gymnasium.registry else None
 
 
@@ -52,7 +56,7 @@ def _arrays(path: Path, file: h5py.File) -> list[NDArray[Any]]:
     missing = [key for key in KEYS if not isinstance(file.get(key), h5py.Dataset)]
     if missing:
         raise InputError(
-            f"{path}: missing {', '.join(map(repr, missing))}; found {sorted(file.keys())}, "
+            f"{path}: missing {', '.join(map(repr, missing))}; found {sorted(map(str, file.keys()))}, "
             f"expected one array each for {', '.join(KEYS)}"
         )
     shapes = {key: file[key].shape for key in KEYS}

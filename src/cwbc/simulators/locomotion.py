@@ -92,14 +92,14 @@ class Locomotion:
         with quiet_mujoco():
             model = mujoco.MjModel.from_xml_path(str(assets / robot.model))
         self._robot = robot
-        self._batch = Batch(model, count, threads)
+        self.batch = Batch(model, count, threads)
         self._initial = model.qpos0.copy()  # [position]
         self._duration = model.opt.timestep * robot.frame_skip
         self._elapsed = np.zeros(count, np.int64)  # [episode]
         # Views of the batch's state, so writing to them moves the robots.
-        self._positions: NDArray[np.float64] = self._batch.bind("qpos")  # [episode, position]
-        self._velocities: NDArray[np.float64] = self._batch.bind("qvel")  # [episode, velocity]
-        self._controls: NDArray[np.float64] = self._batch.bind("ctrl")  # [episode, action]
+        self._positions: NDArray[np.float64] = self.batch.bind("qpos")  # [episode, position]
+        self._velocities: NDArray[np.float64] = self.batch.bind("qvel")  # [episode, velocity]
+        self._controls: NDArray[np.float64] = self.batch.bind("ctrl")  # [episode, action]
         self.observation_size = model.nq - 1 + model.nv
         self.action_size = model.nu
 
@@ -116,11 +116,11 @@ class Locomotion:
             else:
                 velocities[row] = generator.uniform(-noise, noise, velocities.shape[1])
         with quiet_mujoco():
-            self._batch.reset(episodes, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+            self.batch.reset(episodes, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
             self._positions[episodes] = positions
             self._velocities[episodes] = velocities
             # The solver starts its next step from the accelerations computed here.
-            self._batch.forward(episodes)
+            self.batch.forward(episodes)
         self._elapsed[episodes] = 0
         return self._observe(positions, velocities)
 
@@ -131,7 +131,7 @@ class Locomotion:
         before = self._positions[episodes, 0]
         self._controls[episodes] = actions
         with quiet_mujoco():
-            self._batch.step(episodes, nstep=self._robot.frame_skip)
+            self.batch.step(episodes, nstep=self._robot.frame_skip)
         self._elapsed[episodes] += 1
         positions, velocities = self._positions[episodes], self._velocities[episodes]
         progress = (positions[:, 0] - before) / self._duration

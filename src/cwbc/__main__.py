@@ -1,0 +1,5 @@
+"""`python -m cwbc` is the `cwbc` command."""
+
+from cwbc.cli import main
+
+main()

@@ -1,0 +1,51 @@
+"""Builders that many tests share: small trajectories, and files in D4RL's layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cwbc.trajectories import Trajectories, from_flat
+
+
+def logged(*rewards: ArrayLike, name: str = "logged", **settings: Any) -> Trajectories:
+    """One episode per sequence of rewards; observations and actions tell the row that they stand in."""
+    episodes = [np.asarray(each, np.float64) for each in rewards]
+    steps = np.concatenate(episodes)
+    rows = np.arange(len(steps))
+    ends = np.zeros(len(steps), bool)
+    ends[np.cumsum([len(episode) for episode in episodes]) - 1] = True
+    observations = np.stack([rows, np.sin(rows)], axis=1)
+    actions = (rows / len(rows))[:, None]
+    return from_flat(name, observations, actions, steps, ends, np.zeros_like(ends), **settings)
+
+
+def with_returns(*returns: float, **settings: Any) -> Trajectories:
+    """Episodes of one step each, with these returns."""
+    return logged(*([each] for each in returns), **settings)
+
+
+def d4rl_arrays(**changes: Any) -> dict[str, Any]:
+    """Three episodes (of 3, 1 and 2 steps; the second hits a time limit) as D4RL stores them."""
+    arrays = {
+        "observations": np.arange(18, dtype=np.float32).reshape(6, 3),
+        "actions": np.linspace(-1, 1, 12, dtype=np.float32).reshape(6, 2),
+        "rewards": np.array([1, 2, 3, 10, -1, 0.5], np.float32),
+        "terminals": np.array([0, 0, 1, 0, 0, 1], bool),
+        "timeouts": np.array([0, 0, 0, 1, 0, 0], bool),
+    }
+    return {key: array for key, array in (arrays | changes).items() if array is not None}
+
+
+def write_d4rl(path: Path, env: str | bytes | None = None, **changes: Any) -> Path:
+    """A file of d4rl_arrays; a key that is changed to None is left out."""
+    with h5py.File(path, "w") as file:
+        for key, array in d4rl_arrays(**changes).items():
+            file[key] = array
+        if env is not None:
+            file.attrs["env"] = env
+    return path

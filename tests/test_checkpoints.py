@@ -1,0 +1,121 @@
+"""Checkpoint files: what goes in comes out, and what is not ours is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from cwbc.checkpoints import FORMAT, flatten, nested, read, read_description, unflatten, write
+from cwbc.errors import InputError
+
+TENSORS = {
+    "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "b/c": np.array([[1, 2], [3, 4]], np.int32).T,  # not in C order
+    "scalar": np.array(3.5),
+    "empty": np.zeros((0, 4), np.float32),
+    "flags": np.array([True, False]),
+    "bits": np.array([2**32 - 1], np.uint32),
+    "odd": np.array([np.nan, np.inf, -0.0]),
+}
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    description = {"step": 7, "text": 'ü "quoted"', "nested": {"list": [1, None, 0.1]}}
+    write(path, TENSORS, description)
+    tensors, found = read(path)
+    assert found == {"format": FORMAT, **description}
+    assert read_description(path) == found
+    assert tensors.keys() == TENSORS.keys()
+    for name, tensor in tensors.items():
+        assert tensor.dtype == TENSORS[name].dtype
+        np.testing.assert_array_equal(tensor, TENSORS[name], strict=True)
+
+
+def test_writing_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    write(path, TENSORS, {"step": 1})
+    write(path, {"x": np.ones(2)}, {"step": 2})
+    assert list(read(path)[0]) == ["x"]
+    assert read_description(path)["step"] == 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+class Moments(NamedTuple):
+    count: Any
+    mean: Any
+
+
+def tree() -> dict[str, Any]:
+    """Dictionaries, tuples and named tuples, as parameters and optimizers have them."""
+    return {
+        "layer0": {"weight": jnp.ones((2, 3)), "bias": jnp.arange(3.0)},
+        "state": (Moments(jnp.asarray(4), {"w": jnp.zeros(2)}), ()),
+    }
+
+
+def test_a_tree_comes_back_in_its_form(tmp_path: Path) -> None:
+    tensors = flatten("optimizer", tree())
+    assert all(isinstance(tensor, np.ndarray) for tensor in tensors.values())
+    write(tmp_path / "checkpoint", tensors, {})
+    like = jax.tree.map(jnp.zeros_like, tree())
+    found = unflatten("optimizer", like, read(tmp_path / "checkpoint")[0])
+    assert isinstance(found["state"][0], Moments)
+    jax.tree.map(lambda one, other: np.testing.assert_array_equal(one, other, strict=True), found, tree())
+
+
+def test_dictionaries_come_back_by_their_prefix() -> None:
+    parameters = {"a": {"weight": np.ones(2), "bias": np.zeros(1)}, "b": np.arange(3)}
+    tensors = flatten("parameters", parameters) | flatten("parameters2", {"c": np.ones(1)})
+    found = nested("parameters", tensors)
+    assert found.keys() == parameters.keys()
+    jax.tree.map(np.testing.assert_array_equal, found, parameters)
+    assert nested("nothing", tensors) == {}
+
+
+@pytest.mark.parametrize("reader", [read, read_description])
+@pytest.mark.parametrize("kept", [0, 4, 100, -1])
+def test_a_truncated_file_is_damaged(tmp_path: Path, reader: Any, kept: int) -> None:
+    path = tmp_path / "checkpoint"
+    write(path, TENSORS, {"step": 7})
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(InputError, match=r"checkpoint is not a file that cwbc saved, or it is damaged: ."):
+        reader(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not a checkpoint at all",
+        safetensors.numpy.save({"x": np.ones(2)}),
+        safetensors.numpy.save({"x": np.ones(2)}, {"other": "metadata"}),
+        safetensors.numpy.save({"x": np.ones(2)}, {"cwbc": "{not json"}),
+    ],
+    ids=["text", "no metadata", "other metadata", "bad description"],
+)
+def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "other.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"other.safetensors is not a file that cwbc saved"):
+        read(tmp_path / "other.safetensors")
+
+
+def test_a_missing_file_or_a_folder_is_the_users_error(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(InputError, match=f"{path} is not a file that cwbc saved"):
+            read(path)
+
+
+@pytest.mark.parametrize("description", [{}, {"format": FORMAT + 1}])
+def test_another_format_is_told(tmp_path: Path, description: dict[str, int]) -> None:
+    path = tmp_path / "checkpoint"
+    path.write_bytes(safetensors.numpy.save({"x": np.ones(2)}, {"cwbc": json.dumps(description)}))
+    found = description.get("format")
+    with pytest.raises(InputError, match=f"has format {found}; this version of cwbc reads format {FORMAT}"):
+        read(path)

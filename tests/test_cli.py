@@ -1,0 +1,228 @@
+"""The command line as users meet it: what it writes, says and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from toys import ENVIRONMENT, write_toy
+
+from cwbc.cli import main
+from cwbc.policy import Policy
+
+TINY = [
+    "--preset=small",
+    "--device=cpu",
+    "--seeds=2",
+    "--steps=20",
+    "--width=16",
+    "--batch-size=4",
+    "--episodes=2",
+]
+
+
+def run(*arguments: str | Path) -> int:
+    """The exit status of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a dataset and a finished comparison of two methods."""
+    root = tmp_path_factory.mktemp("compared")
+    write_toy(root / "toy.hdf5")
+    assert run("compare", root / "toy.hdf5", "rvs", "rvs+cwbc", *TINY, "--out", root / "out") == 0
+    return root
+
+
+def test_compare_leaves_what_the_contract_promises(compared: Path) -> None:
+    out = compared / "out"
+    for directory in (out, out / "rvs", out / "rvs+cwbc"):
+        for name in ("config.json", "results.csv", "summary.json", "reliability.png", "report.html"):
+            assert (directory / name).stat().st_size > 0
+    for directory in (out / "rvs", out / "rvs+cwbc"):
+        assert {file.name for file in directory.iterdir()} >= {"checkpoint.safetensors", "metrics.jsonl"}
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["method", "seed", "target", "episode", "return", "normalized", "length"]
+    # 20 targets between worst and one range beyond the best; the best itself is the expert here
+    assert len(rows) == 2 * 2 * 21 * 2
+    config = json.loads((out / "rvs+cwbc" / "config.json").read_text())
+    assert config["seeds"] == [0, 1]
+    assert {"cwbc", "jax", "mujoco", "gymnasium"} <= set(config["versions"])
+    assert config["method"]["regularizer"]["noise"] == pytest.approx(10 / np.sqrt(12), rel=1e-6)
+    summary = json.loads((out / "summary.json").read_text())
+    assert list(summary["methods"]) == ["rvs", "rvs+cwbc"]
+    for method in summary["methods"].values():
+        assert method["at_dataset_best"]["target"] == pytest.approx(5.0)
+        assert len(method["curve"]) == 21
+
+
+def test_the_same_command_again_trains_nothing(compared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (compared / "out" / "rvs" / "checkpoint.safetensors").stat().st_mtime_ns
+    results = (compared / "out" / "results.csv").read_bytes()
+    assert run("compare", compared / "toy.hdf5", "rvs", "rvs+cwbc", *TINY, "--out", compared / "out") == 0
+    said = capsys.readouterr().err
+    assert "rvs: already trained" in said
+    assert "rvs+cwbc: already evaluated" in said
+    assert (compared / "out" / "rvs" / "checkpoint.safetensors").stat().st_mtime_ns == before
+    assert (compared / "out" / "results.csv").read_bytes() == results
+
+
+def test_other_settings_need_another_place_or_overwrite(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    changed = [option.replace("steps=20", "steps=10") for option in TINY]
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    assert run("compare", compared / "toy.hdf5", "rvs", *changed, "--out", out) == 2
+    assert "training.steps was 20, now 10" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+    assert run("compare", compared / "toy.hdf5", "rvs", *changed, "--out", out, "--overwrite") == 0
+    assert json.loads((out / "rvs" / "config.json").read_text())["training"]["steps"] == 10
+
+
+def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu") == 2
+    assert "measured with other targets or episodes; --overwrite replaces it" in capsys.readouterr().err
+    assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu", "--overwrite") == 0
+    rows = list(csv.DictReader((out / "rvs" / "results.csv").read_text().splitlines()))
+    assert {row["target"] for row in rows} == {"1.0", "2.0"}
+    shutil.rmtree(out / "rvs+cwbc")
+    # Two runs of one method are told apart, and a report needs nothing but its runs' files.
+    assert run("report", out / "rvs", compared / "out" / "rvs", "--out", tmp_path / "both") == 0
+    methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
+    assert sorted(methods) == sorted([f"rvs ({out / 'rvs'})", f"rvs ({compared / 'out' / 'rvs'})"])
+
+
+def test_a_policy_of_a_run_acts(compared: Path) -> None:
+    policy = Policy.load(compared / "out" / "rvs+cwbc", seed=1)
+    policy.begin(3.0)
+    assert policy.act([0.0, 0.0]).shape == (1,)
+    assert policy.about["seed"] == 1
+    assert policy.about["environment"] == ENVIRONMENT
+
+
+def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
+    options = [option for option in TINY if "episodes" not in option]
+    assert run("train", dataset, "bc", *options, "--out", tmp_path / "bc") == 0
+    assert run("compare", dataset, "bc", *TINY, "--out", tmp_path / "c") == 2
+    assert "names no environment to act in; give --env ID" in capsys.readouterr().err
+    assert not (tmp_path / "c").exists()
+
+
+def test_an_unfinished_episode_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_toy(tmp_path / "toy.hdf5", environment=None)
+    with h5py.File(path, "a") as file:
+        file["timeouts"][-1] = False
+    options = [option for option in TINY if "episodes" not in option]
+    assert run("train", path, "rvs", *options, "--out", tmp_path / "out") == 0
+    assert "kept out: the last 10 steps" in capsys.readouterr().err
+
+
+MISTAKES = {
+    "unknown method": (["rsv"], "unknown method 'rsv'; did you mean 'rvs'"),
+    "unknown part": (["rvs+x"], "unknown method 'rvs+x'; did you mean"),
+    "two weightings": (["rvs+w+f"], "+w and +f are two weightings"),
+    "the same twice": (["rvs+cwbc", "rvs+w+c"], "rvs+cwbc and rvs+w+c are the same method"),
+    "no method": ([], "give at least one method"),
+    "zero steps": (["rvs", "--steps=0"], "steps must be at least 1; got 0"),
+    "negative steps": (["rvs", "--steps=-5"], "steps must be at least 1; got -5"),
+    "zero seeds": (["rvs", "--seeds=0"], "--seeds must be at least 1; got 0"),
+    "negative seeds": (["rvs", "--seeds=-1"], "--seeds must be at least 1; got -1"),
+    "zero episodes": (["rvs", "--episodes=0"], "--episodes must be at least 1; got 0"),
+    "targets of words": (["rvs", "--targets=high"], "--targets takes numbers such as 1000,2000,3000"),
+    "no targets": (["rvs", "--targets="], "--targets takes numbers"),
+    "infinite target": (["rvs", "--targets=inf"], "must be finite; got inf"),
+    "useless option": (["rvs", "--coefficient=2"], "--coefficient does nothing for rvs"),
+    "bad value": (["rvs+c", "--percentile=101"], "percentile must be between 0 and 100; got 101"),
+    "unknown environment": (["rvs", "--env=Hoper-v5"], "unknown environment 'Hoper-v5'; did you mean"),
+    "dimensions": (["rvs", "--env=Hopper-v5"], "dataset toy does not fit Hopper-v5"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_exit_2_say_what_and_write_nothing(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], mistake: str
+) -> None:
+    arguments, expected = MISTAKES[mistake]
+    out = tmp_path / "out"
+    assert run("compare", compared / "toy.hdf5", *arguments, "--device=cpu", "--out", out) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert len(error.strip().splitlines()) <= 4
+    assert not out.exists()
+
+
+def test_a_published_task_takes_positive_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with h5py.File(tmp_path / "hopper-x-v2.hdf5", "w") as file:
+        file["observations"], file["actions"] = np.zeros((4, 11)), np.zeros((4, 3))
+        file["rewards"], file["terminals"] = np.ones(4), np.array([0, 1, 0, 1])
+        file["timeouts"] = np.zeros(4)
+    for targets in ("0,1000", "-5"):
+        assert run("compare", tmp_path / "hopper-x-v2.hdf5", "rvs", f"--targets={targets}") == 2
+        assert "--targets must be positive" in capsys.readouterr().err
+
+
+def test_bad_files_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compare", tmp_path / "nothing.hdf5", "rvs") == 2
+    assert "unknown dataset" in capsys.readouterr().err
+    (tmp_path / "text.hdf5").write_text("not HDF5")
+    assert run("train", tmp_path / "text.hdf5", "rvs") == 2
+    assert "cannot be read as HDF5" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "nowhere") == 2
+    assert "no such run" in capsys.readouterr().err
+    assert run("report", tmp_path) == 2
+    assert "holds no run" in capsys.readouterr().err
+
+
+def test_no_gpu_is_told_with_the_extra_that_brings_it(tmp_path: Path) -> None:
+    write_toy(tmp_path / "toy.hdf5")
+    # In a process of its own: the choice of a device holds for a process.
+    command = [sys.executable, "-m", "cwbc", "train", str(tmp_path / "toy.hdf5"), "rvs", "--device", "gpu"]
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    ended = subprocess.run(command, capture_output=True, text=True, env=hidden, cwd=tmp_path, check=False)
+    assert ended.returncode == 2
+    assert "pip install 'cwbc[cuda]'" in ended.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    dataset = write_toy(tmp_path / "toy.hdf5", environment=None)
+    options = f"--steps=1000000 --seeds=1 --width=16 --preset=small --device=cpu --out={tmp_path}/r"
+    command = [sys.executable, "-m", "cwbc", "train", str(dataset), "rvs", *options.split()]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    metrics = tmp_path / "r" / "metrics.jsonl"
+    while not metrics.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in said
+    assert "Traceback" not in said
+    assert (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_help_explains_every_option_without_jax() -> None:
+    code = (
+        "import sys\nfrom cwbc.cli import main\n"
+        "try:\n    main(['compare', '--help'])\nexcept SystemExit:\n    pass\n"
+        "assert 'jax' not in sys.modules and 'mujoco' not in sys.modules"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for symbol in ("lambda", "kappa", "sigma", "alpha", "q:", "K,", "B,"):
+        assert symbol in ended.stdout

@@ -1,0 +1,116 @@
+"""Evaluation against a loop written by hand, its determinism, and what does not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, HORIZON, toy_data
+
+from cwbc import simulators
+from cwbc.design import Design
+from cwbc.errors import InputError
+from cwbc.evaluation import _begin_seed, check_environment, evaluate
+from cwbc.methods import parse, small
+from cwbc.policy import Policies
+from cwbc.simulators import Simulator, Transition
+
+
+def untrained(name: str, seeds: tuple[int, ...] = (0, 3), discrete: bool = False) -> Policies:
+    method = small(parse(name))
+    method = dataclasses.replace(method, network=dataclasses.replace(method.network, width=16, layers=1))
+    data = toy_data(discrete=discrete)
+    design = Design.fit(method, data, 4)
+    parameters = jax.vmap(lambda s: design.initialize(jax.random.key(s)))(np.asarray(seeds))
+    return Policies(design, parameters, seeds, *data.observation_statistics)
+
+
+@pytest.mark.parametrize(
+    ("name", "discrete"), [("rvs", False), ("dt", False), ("dt-concat", True)], ids=["rvs", "dt", "discrete"]
+)
+def test_every_row_is_an_episode_of_its_seed_target_and_number(name: str, discrete: bool) -> None:
+    environment = DISCRETE_ENVIRONMENT if discrete else ENVIRONMENT
+    policies, targets = untrained(name, discrete=discrete), [-2.0, 1.0, 4.0]
+    sweep = evaluate(policies, environment, targets, episodes=2)
+    assert sweep.returns.shape == (2, 3, 2)
+    assert (sweep.lengths == HORIZON).all()
+    by_hand = gymnasium.make(environment)
+    for row, column, episode in ((0, 0, 0), (1, 2, 1)):
+        policy = policies.policy(policies.seeds[row])
+        policy.begin(targets[column])
+        observation, _ = by_hand.reset(seed=_begin_seed(0, policies.seeds[row], episode))
+        reward, total = None, 0.0
+        for _ in range(HORIZON):
+            observation, paid, *_ = by_hand.step(policy.act(observation, reward))
+            reward = float(paid)
+            total += reward
+        assert sweep.returns[row, column, episode] == pytest.approx(total, abs=1e-4)
+
+
+def test_it_is_deterministic_and_a_seed_is_the_same_alone() -> None:
+    both = evaluate(untrained("rvs"), ENVIRONMENT, [1.0, 2.0], episodes=3)
+    again = evaluate(untrained("rvs"), ENVIRONMENT, [1.0, 2.0], episodes=3)
+    np.testing.assert_array_equal(both.returns, again.returns)
+    alone = evaluate(untrained("rvs", seeds=(3,)), ENVIRONMENT, [1.0, 2.0], episodes=3)
+    np.testing.assert_allclose(both.returns[1], alone.returns[0], rtol=1e-5)
+    other = evaluate(untrained("rvs"), ENVIRONMENT, [1.0, 2.0], episodes=3, seed=1)
+    assert (both.returns != other.returns).all()
+
+
+def test_targets_are_sorted_and_counted_once() -> None:
+    sweep = evaluate(untrained("rvs", seeds=(0,)), ENVIRONMENT, [2.0, 1.0, 2.0], episodes=1)
+    assert sweep.targets.tolist() == [1.0, 2.0]
+
+
+class Ending:
+    """Episode i ends after i + 1 steps; remembers which ones were stepped."""
+
+    observation_size, action_size, discrete, horizon = 2, 1, False, 6
+
+    def __init__(self) -> None:
+        self.stepped: list[list[int]] = []
+
+    def reset(self, episodes: NDArray[np.int64], seeds: Sequence[int]) -> NDArray[np.float64]:
+        self.times = np.zeros(len(seeds), int)
+        return np.zeros((len(episodes), 2))
+
+    def step(self, episodes: NDArray[np.int64], actions: NDArray[np.float32]) -> Transition:
+        self.stepped.append(episodes.tolist())
+        self.times[episodes] += 1
+        ended = self.times[episodes] > episodes
+        return Transition(np.zeros((len(episodes), 2)), np.ones(len(episodes)), ended, np.zeros_like(ended))
+
+    def close(self) -> None:
+        pass
+
+
+def test_finished_episodes_are_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator = Ending()
+    monkeypatch.setattr(simulators, "make", lambda *_: simulator)
+    told: list[int] = []
+    sweep = evaluate(untrained("rvs", seeds=(0,)), "ending", [1.0, 2.0], episodes=2, progress=told.append)
+    assert simulator.stepped == [[0, 1, 2, 3], [1, 2, 3], [2, 3], [3]]
+    assert sweep.lengths.reshape(-1).tolist() == [1, 2, 3, 4]
+    assert sweep.returns.reshape(-1).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert told == [1, 2, 3, 4]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(InputError, match=r"dataset toy does not fit Hopper-v5: it has 2 observation"):
+        check_environment(toy_data(), "Hopper-v5")
+    with pytest.raises(InputError, match=r"1 action dimensions, the environment 2 and 3 discrete actions"):
+        check_environment(toy_data(), DISCRETE_ENVIRONMENT)
+    with pytest.raises(InputError, match=r"the policy does not fit CartPole-v1"):
+        evaluate(untrained("rvs"), "CartPole-v1", [1.0])
+    check_environment(toy_data(), ENVIRONMENT)
+
+
+def test_the_interface_is_the_protocol() -> None:
+    simulator: Simulator = simulators.make(ENVIRONMENT, 1)
+    assert simulator.horizon == HORIZON
+    simulator.close()

@@ -1,0 +1,228 @@
+"""Names of methods, the paper's values behind them, and their way to JSON and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from conftest import with_returns
+
+from cwbc.conditioning import AverageReturnToGo, ReturnToGo
+from cwbc.errors import InputError
+from cwbc.methods import (
+    METHODS,
+    Method,
+    Optimizer,
+    Training,
+    from_json,
+    parse,
+    sized,
+    small,
+    to_json,
+    with_options,
+)
+from cwbc.networks import MLP, Transformer
+from cwbc.regularizers import Conservative
+from cwbc.weighting import ByLength, ByReturn, TopFraction
+
+
+def same_but_for_the_name(one: str, other: str) -> bool:
+    return dataclasses.replace(parse(one), name="") == dataclasses.replace(parse(other), name="")
+
+
+@pytest.mark.parametrize("base", ["bc", "rvs", "dt", "dt-concat"])
+@pytest.mark.parametrize(
+    ("parts", "weighting", "regularizer"),
+    [
+        ("", ByLength(), None),
+        ("+w", ByReturn(), None),
+        ("+f", TopFraction(), None),
+        ("+c", ByLength(), Conservative()),
+        ("+w+c", ByReturn(), Conservative()),
+        ("+c+w", ByReturn(), Conservative()),
+        ("+f+c", TopFraction(), Conservative()),
+    ],
+)
+def test_parts_change_their_choice_and_no_other(
+    base: str, parts: str, weighting: Any, regularizer: Conservative | None
+) -> None:
+    method = parse(base + parts)
+    assert method.name == base + parts
+    assert (method.weighting, method.regularizer) == (weighting, regularizer)
+    plain = parse(base)
+    for choice in ("network", "condition", "optimizer"):
+        assert getattr(method, choice) == getattr(plain, choice)
+
+
+@pytest.mark.parametrize(
+    ("alias", "meaning"),
+    [
+        ("rvs+cwbc", "rvs+w+c"),
+        ("dt+cwbc", "dt+w"),
+        ("filtered-bc", "bc+f"),
+        ("filtered-bc+c", "bc+f+c"),
+        ("dt+cwbc+c", "dt+w+c"),
+        ("rvs+w+cwbc", "rvs+w+c"),
+        ("RvS+CWBC", "rvs+cwbc"),
+    ],
+)
+def test_aliases(alias: str, meaning: str) -> None:
+    assert same_but_for_the_name(alias, meaning)
+    assert parse(alias).name == alias.lower()
+
+
+def test_different_names_are_different_methods() -> None:
+    names = ["bc", "bc+f", "rvs", "rvs+w", "rvs+c", "rvs+w+c", "dt", "dt+w", "dt-concat"]
+    for i, one in enumerate(names):
+        assert not any(same_but_for_the_name(one, other) for other in names[:i])
+
+
+def test_listed_methods_are_what_their_names_say() -> None:
+    assert all(method == parse(name) for name, method in METHODS.items())
+    assert {"bc", "filtered-bc", "rvs", "rvs+cwbc", "dt", "dt+cwbc", "dt+w+c", "dt-concat"} <= METHODS.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rsv", r"^unknown method 'rsv'; did you mean 'rvs'\?$"),
+        ("rvs+cwcb", r"unknown method 'rvs\+cwcb'; did you mean 'rvs\+cwbc'"),
+        ("filterd-bc", r"did you mean 'filtered-bc'"),
+        ("rvs+", r"unknown method 'rvs\+'; did you mean"),
+        ("rvs w", r"unknown method 'rvs w'; did you mean .*'rvs\+w'"),
+        ("+w", r"unknown method '\+w'"),
+        ("", r"unknown method ''; known: bc, dt, "),
+        ("zzzzzzz", r"unknown method 'zzzzzzz'; known: bc, dt, .*filtered-bc, .*rvs"),
+    ],
+)
+def test_unknown_names_are_told_the_near_ones(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse(name)
+
+
+@pytest.mark.parametrize("name", ["rvs+w+f", "dt+f+w", "rvs+cwbc+f", "rvs+f+cwbc", "filtered-bc+w"])
+def test_two_weightings_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"\+w and \+f are two weightings; take one of them"):
+        parse(name)
+
+
+def test_the_papers_values() -> None:
+    rvs, dt = parse("rvs+w+c"), parse("dt+w+c")
+    assert rvs.network == MLP(width=1024, layers=2, dropout=0.0)
+    assert rvs.condition == AverageReturnToGo()
+    assert rvs.optimizer == Optimizer(
+        learning_rate=1e-3, weight_decay=1e-4, warmup_steps=10_000, clip_norm=None
+    )
+    assert dt.network == Transformer(width=128, layers=3, heads=1, dropout=0.1, tokens="separate")
+    assert dt.condition == ReturnToGo(return_scale=None)
+    assert dt.optimizer == Optimizer(
+        learning_rate=1e-4, weight_decay=1e-4, warmup_steps=10_000, clip_norm=0.25
+    )
+    for method in (rvs, dt):
+        assert method.weighting == ByReturn(
+            bins=20, smoothing=0.01, temperature=None, temperature_percentile=90.0
+        )
+        assert method.regularizer == Conservative(percentile=95.0, noise=None, coefficient=1.0)
+    assert parse("rvs+f").weighting == TopFraction(0.1)
+    assert Training() == Training(steps=100_000, batch_size=64, context=20, precision="float32")
+
+
+def test_bases_differ_where_they_should() -> None:
+    rvs, bc, dt, concatenated = map(parse, ("rvs", "bc", "dt", "dt-concat"))
+    assert bc == dataclasses.replace(rvs, name="bc", condition=None)
+    tokens = Transformer(tokens="concatenated")
+    assert concatenated == dataclasses.replace(dt, name="dt-concat", network=tokens)
+
+
+def test_fitting_fills_in_what_depends_on_the_data() -> None:
+    fitted = parse("dt+w+c").fit(with_returns(-4, 8))
+    assert fitted.condition == ReturnToGo(8.0)
+    assert fitted.regularizer is not None
+    assert fitted.regularizer.width == pytest.approx(12)
+    assert fitted.weighting == ByReturn()
+    assert fitted.fit(with_returns(0, 100)) == fitted
+    assert parse("bc").fit(with_returns(1, 2)) == parse("bc")
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("resized", [lambda method: method, small, lambda m: m.fit(with_returns(-1, 2 / 3))])
+def test_methods_survive_json(name: str, resized: Any) -> None:
+    method: Method = resized(METHODS[name])
+    text = json.dumps(to_json(method), allow_nan=False)
+    assert from_json(json.loads(text)) == method
+
+
+def test_training_survives_json() -> None:
+    training = Training(steps=7, batch_size=3, context=2, precision="bfloat16")
+    assert from_json(json.loads(json.dumps(to_json(training)))) == training
+
+
+def test_json_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(InputError, match=r"unknown choice 'ByReturns'; did you mean 'ByReturn'"):
+        from_json({"kind": "ByReturns"})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_small_changes_sizes_only(name: str) -> None:
+    method, training = sized(name, "small")
+    paper, _ = sized(name, "paper")
+    assert paper == METHODS[name]
+    assert method.network.width < paper.network.width
+    for choice in ("name", "condition", "weighting", "regularizer"):
+        assert getattr(method, choice) == getattr(paper, choice)
+    assert training.steps < Training().steps
+    assert training.context == Training().context
+
+
+def test_options_reach_every_choice_and_are_told() -> None:
+    options = {
+        "width": 32,
+        "return_scale": 5.0,
+        "bins": 7,
+        "percentile": 80.0,
+        "learning_rate": 0.1,
+        "steps": 9,
+        "top_fraction": 0.5,  # of +f, which this method has not
+        "nonsense": 1,
+    }
+    method, training, used = with_options(parse("dt+w+c"), Training(), options)
+    assert used == options.keys() - {"top_fraction", "nonsense"}
+    assert method == Method(
+        "dt+w+c",
+        Transformer(width=32),
+        ReturnToGo(5.0),
+        ByReturn(bins=7),
+        Conservative(percentile=80.0),
+        Optimizer(0.1, clip_norm=0.25),
+    )
+    assert training == Training(steps=9)
+
+
+def test_options_of_absent_choices_are_not_used() -> None:
+    options = {"return_scale": 5.0, "percentile": 80.0, "bins": 7, "heads": 2, "name": "x", "network": 1}
+    method, training, used = with_options(parse("bc"), Training(), options)
+    assert (method, training, used) == (parse("bc"), Training(), set())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate must be positive; got 0.0"),
+        ({"weight_decay": -1.0}, "weight_decay must be at least 0; got -1.0"),
+        ({"warmup_steps": -1}, "warmup_steps must be at least 0; got -1"),
+        ({"clip_norm": 0.0}, "clip_norm must be positive; got 0.0"),
+        ({"steps": 0}, "steps must be at least 1; got 0"),
+        ({"batch_size": -3}, "batch_size must be at least 1; got -3"),
+        ({"context": 0}, "context must be at least 1; got 0"),
+        ({"bins": 0}, "bins must be at least 1; got 0"),
+        ({"percentile": 200.0}, "percentile must be between 0 and 100; got 200.0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be positive; got nan"),
+        ({"width": 0}, "width must be "),
+        ({"dropout": 1.5}, "dropout must be "),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        with_options(parse("rvs+w+c"), Training(), options)

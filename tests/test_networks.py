@@ -1,0 +1,137 @@
+"""Networks: causality by gradients, the step an MLP looks at, dropout's statistics."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cwbc.layers import dropout, layer_norm, norm
+from cwbc.networks import MLP, Network, Transformer
+
+WINDOWS, STEPS, OBSERVATION, ACTION, HORIZON = 2, 5, 4, 3, 9
+NETWORKS: dict[str, Network] = {
+    "mlp": MLP(width=16),
+    "transformer": Transformer(width=16, layers=2, heads=2),
+    "concatenated": Transformer(width=16, layers=2, tokens="concatenated"),
+}
+
+
+def inputs() -> dict[str, jax.Array]:
+    keys = jax.random.split(jax.random.key(1), 3)
+    return {
+        "observations": jax.random.normal(keys[0], (WINDOWS, STEPS, OBSERVATION)),
+        "conditions": jax.random.normal(keys[1], (WINDOWS, STEPS)),
+        "actions": jax.random.normal(keys[2], (WINDOWS, STEPS, ACTION)),
+        "timesteps": jnp.broadcast_to(jnp.arange(3, 3 + STEPS), (WINDOWS, STEPS)),
+    }
+
+
+def influences(network: Network) -> dict[str, NDArray[np.bool_]]:
+    """Which steps of each input change the output at each step. [output step, input step]"""
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    values = inputs()
+    timesteps = values.pop("timesteps")
+
+    def output(changed: dict[str, jax.Array]) -> jax.Array:
+        return jnp.sum(network(parameters, **changed, timesteps=timesteps) ** 2, axis=(0, 2))
+
+    gradients = jax.jit(jax.jacrev(output))(values)
+    return {
+        name: np.abs(np.asarray(gradient)).reshape(STEPS, WINDOWS, STEPS, -1).sum(axis=(1, 3)) > 0
+        for name, gradient in gradients.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["transformer", "concatenated"])
+def test_a_transformer_sees_the_past_and_not_its_own_action(name: str) -> None:
+    seen = influences(NETWORKS[name])
+    up_to_now = np.tril(np.ones((STEPS, STEPS), bool))
+    np.testing.assert_array_equal(seen["observations"], up_to_now)
+    np.testing.assert_array_equal(seen["conditions"], up_to_now)
+    np.testing.assert_array_equal(seen["actions"], up_to_now & ~np.eye(STEPS, dtype=bool))
+
+
+def test_an_mlp_sees_one_step_and_no_action() -> None:
+    seen = influences(NETWORKS["mlp"])
+    np.testing.assert_array_equal(seen["observations"], np.eye(STEPS, dtype=bool))
+    np.testing.assert_array_equal(seen["conditions"], np.eye(STEPS, dtype=bool))
+    assert not seen["actions"].any()
+
+
+def test_an_mlp_is_the_composition_it_says() -> None:
+    network = MLP(width=16)
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    values = inputs()
+    x = np.concatenate([values["observations"], values["conditions"][..., None]], axis=-1).astype(np.float64)
+    for name in ("layer0", "layer1"):
+        x = np.maximum(x @ np.asarray(parameters[name]["weight"]) + np.asarray(parameters[name]["bias"]), 0)
+    expected = x @ np.asarray(parameters["layer2"]["weight"]) + np.asarray(parameters["layer2"]["bias"])
+    np.testing.assert_allclose(network(parameters, **values), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_no_condition_takes_no_input() -> None:
+    network = MLP(width=16)
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, False, HORIZON)
+    assert parameters["layer0"]["weight"].shape == (OBSERVATION, 16)
+    assert network(parameters, **{**inputs(), "conditions": None}).shape == (WINDOWS, STEPS, ACTION)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_lower_precision_is_close_and_touches_only_hidden_products(name: str) -> None:
+    network = NETWORKS[name]
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    lowered = network.lowered(parameters, jnp.dtype("bfloat16"))
+    exact = jax.jit(network)(parameters, **inputs())
+    rounded = jax.jit(network)(lowered, **inputs())
+    assert rounded.dtype == jnp.float32
+    difference = float(jnp.linalg.norm(exact - rounded) / jnp.linalg.norm(exact))
+    assert 0 < difference < 2e-2
+
+
+def test_layer_norm_has_zero_mean_and_unit_variance() -> None:
+    x = 5 + 3 * jax.random.normal(jax.random.key(0), (7, 64))
+    y = np.asarray(layer_norm(norm(64), x))
+    np.testing.assert_allclose(y.mean(axis=-1), 0, atol=1e-5)
+    np.testing.assert_allclose(y.var(axis=-1), 1, atol=1e-4)
+
+
+def test_dropout_keeps_the_mean_and_the_rate() -> None:
+    dropped = np.asarray(dropout(jax.random.key(3), 0.1, jnp.ones((1000, 500))))
+    kept = dropped > 0
+    # Five standard deviations of the mean of half a million draws.
+    assert abs(kept.mean() - 0.9) < 5 * np.sqrt(0.09 / kept.size)
+    np.testing.assert_allclose(dropped[kept], 1 / 0.9, rtol=1e-6)
+    # Neighbours, rows and keys are independent: each pair agrees to drop about one time in a hundred.
+    other = np.asarray(dropout(jax.random.key(4), 0.1, jnp.ones((1000, 500)))) > 0
+    for one, two in ((kept[:, 1:], kept[:, :-1]), (kept[1:], kept[:-1]), (kept, other)):
+        assert abs((~one & ~two).mean() - 0.01) < 0.001
+
+
+def test_dropout_without_a_key_is_nothing() -> None:
+    x = jnp.arange(6.0)
+    assert dropout(None, 0.5, x) is x
+
+
+@pytest.mark.parametrize("name", ["transformer", "concatenated"])
+def test_dropout_acts_in_training_only(name: str) -> None:
+    network = NETWORKS[name]
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    run = jax.jit(network)
+    plain = run(parameters, **inputs())
+    np.testing.assert_array_equal(plain, run(parameters, **inputs()))
+    noisy = run(parameters, **inputs(), dropout_key=jax.random.key(5))
+    assert float(jnp.abs(plain - noisy).max()) > 1e-4
+
+
+def test_timesteps_matter_and_stop_at_the_horizon() -> None:
+    network = NETWORKS["transformer"]
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    values = inputs()
+    run = jax.jit(network)
+    at_end = run(parameters, **{**values, "timesteps": values["timesteps"] * 0 + HORIZON - 1})
+    beyond = run(parameters, **{**values, "timesteps": values["timesteps"] * 0 + HORIZON + 50})
+    np.testing.assert_array_equal(at_end, beyond)
+    assert float(jnp.abs(at_end - run(parameters, **values)).max()) > 1e-6

@@ -1,0 +1,178 @@
+"""Drawing windows on the device: frequencies, masks, and every value against its source row."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import d4rl_arrays, logged, with_returns
+from numpy.typing import NDArray
+
+from cwbc.methods import parse
+from cwbc.sampling import DeviceData, Window, normalized, sample, thresholds, to_device
+from cwbc.trajectories import from_flat
+
+DRAWS, CONTEXT = 100_000, 4
+LENGTHS = (3, 1, 8, 5, 2, 6)
+DATA = logged(*np.split(np.random.default_rng(0).normal(size=sum(LENGTHS)) * 9, np.cumsum(LENGTHS)[:-1]))
+UNEVEN = np.array([0.0, 0.02, 0.4, 0.0, 0.58, 0.0])
+
+draw = jax.jit(sample, static_argnums=(2, 3))
+
+
+def device(probabilities: NDArray[np.float64] | None = None) -> DeviceData:
+    data = to_device(DATA, parse("rvs"))
+    if probabilities is None:
+        return data
+    return dataclasses.replace(data, thresholds=jnp.asarray(thresholds(probabilities)))
+
+
+def rows_of(window: Window) -> NDArray[np.int64]:
+    """The source row of every step, which logged() writes into the actions."""
+    return np.rint(np.asarray(window.actions)[..., 0] * DATA.steps).astype(np.int64)
+
+
+def episodes_of(window: Window) -> NDArray[np.int64]:
+    return np.searchsorted(DATA.starts, rows_of(window)[:, 0], side="right") - 1
+
+
+def assert_frequencies(counts: NDArray[np.int64], probabilities: NDArray[np.float64]) -> None:
+    """A chi-square test: the statistic has mean n and variance 2n; six deviations are out of reach."""
+    assert (counts[probabilities == 0] == 0).all()
+    expected = (counts.sum() * probabilities)[probabilities > 0]
+    statistic = (np.square(counts[probabilities > 0] - expected) / expected).sum()
+    freedom = len(expected) - 1
+    assert statistic <= freedom + 6 * np.sqrt(2 * freedom)
+
+
+@pytest.mark.parametrize("probabilities", [UNEVEN, UNEVEN[::-1], np.full(6, 1 / 6)])
+def test_episodes_are_drawn_by_their_probability(probabilities: NDArray[np.float64]) -> None:
+    window = draw(jax.random.key(0), device(probabilities), DRAWS, CONTEXT)
+    assert_frequencies(np.bincount(episodes_of(window), minlength=6), probabilities)
+
+
+@pytest.mark.parametrize("name", ["rvs", "rvs+w", "rvs+f"])
+def test_the_methods_weighting_decides(name: str) -> None:
+    method = parse(name)
+    window = draw(jax.random.key(1), to_device(DATA, method), DRAWS, CONTEXT)
+    assert_frequencies(np.bincount(episodes_of(window), minlength=6), method.weighting.probabilities(DATA))
+
+
+def test_start_steps_are_uniform_within_the_episode() -> None:
+    window = draw(jax.random.key(2), device(), DRAWS, CONTEXT)
+    episodes, first = episodes_of(window), np.asarray(window.timesteps)[:, 0]
+    for episode, length in enumerate(LENGTHS):
+        counts = np.bincount(first[episodes == episode], minlength=length)
+        assert len(counts) == length
+        if length > 1:
+            assert_frequencies(counts, np.full(length, 1 / length))
+
+
+def test_windows_are_their_source_rows() -> None:
+    window = draw(jax.random.key(3), device(), DRAWS, CONTEXT)
+    episodes, first = episodes_of(window), np.asarray(window.timesteps)[:, 0]
+    steps = first[:, None] + np.arange(CONTEXT)
+    lengths = DATA.lengths[episodes][:, None]
+    np.testing.assert_array_equal(window.mask, steps < lengths)
+    mask = np.asarray(window.mask)
+    assert mask[:, 0].all()
+    assert 0 < mask.mean() < 1
+    rows = (DATA.starts[episodes][:, None] + steps)[mask]
+    np.testing.assert_array_equal(rows_of(window)[mask], rows)
+    np.testing.assert_array_equal(np.asarray(window.timesteps)[mask], steps[mask])
+    observations = DATA.observations.astype(np.float64)
+    expected = (observations - observations.mean(axis=0)) / (observations.std(axis=0) + 1e-6)
+    np.testing.assert_allclose(np.asarray(window.observations)[mask], expected[rows], atol=1e-5)
+    np.testing.assert_allclose(np.asarray(window.returns_to_go)[mask], DATA.returns_to_go[rows], rtol=1e-6)
+    np.testing.assert_allclose(window.shortfalls, (DATA.best - DATA.returns)[episodes], rtol=1e-6)
+    np.testing.assert_array_equal(window.selected, (DATA.returns == DATA.best)[episodes])
+
+
+def test_what_lies_past_the_end_is_finite_and_of_the_same_episode() -> None:
+    window = draw(jax.random.key(4), device(), DRAWS, CONTEXT)
+    past = ~np.asarray(window.mask)
+    assert (np.asarray(window.timesteps)[past] == 0).all()
+    last = (DATA.starts + DATA.lengths - 1)[episodes_of(window)][:, None]
+    np.testing.assert_array_equal(rows_of(window)[past], np.broadcast_to(last, past.shape)[past])
+
+
+def test_a_key_is_a_batch() -> None:
+    one, again, other = (draw(jax.random.key(k), device(), DRAWS, CONTEXT) for k in (5, 5, 6))
+    np.testing.assert_array_equal(rows_of(one), rows_of(again))
+    assert (rows_of(one) != rows_of(other)).any()
+
+
+def test_discrete_actions_are_drawn_as_they_are() -> None:
+    actions = np.array([0, 3, 1, 2, 2, 1])
+    data = from_flat("small", **d4rl_arrays(actions=actions))
+    window = draw(jax.random.key(0), to_device(data, parse("rvs")), 8, 1)
+    assert window.actions.shape == (8, 1)
+    assert jnp.issubdtype(window.actions.dtype, jnp.integer)
+    to_go = np.asarray(window.returns_to_go)[:, 0]
+    rows = [data.returns_to_go.tolist().index(each) for each in to_go]
+    np.testing.assert_array_equal(window.actions[:, 0], actions[rows])
+
+
+@pytest.mark.parametrize(
+    ("bits", "probabilities", "episode"),
+    [
+        (2**32 - 1, [0.5, 0.5, 0, 0, 0, 0], 1),
+        (2**32 - 1, [0, 0, 0, 0, 0, 1.0], 5),
+        (2**32 - 1, [1.0, 0, 0, 0, 0, 0], 0),
+        (2**31, [0.5, 0.5, 0, 0, 0, 0], 1),
+        (2**31 - 1, [0.5, 0.5, 0, 0, 0, 0], 0),
+        (0, [0, 0, 0.3, 0.7, 0, 0], 2),
+        (0, [1.0, 0, 0, 0, 0, 0], 0),
+    ],
+)
+def test_the_outermost_draws(
+    bits: int, probabilities: list[float], episode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype: jnp.full(shape, bits, dtype))
+    window = sample(jax.random.key(0), device(np.array(probabilities)), 8, CONTEXT)
+    assert set(episodes_of(window)) == {episode}
+
+
+def test_thresholds_by_hand() -> None:
+    found = thresholds(np.array([0.25, 0.0, 0.5, 0.25, 0.0]))
+    assert found.dtype == np.uint32
+    assert found.tolist() == [2**30, 2**30, 3 * 2**30, 2**32 - 1, 2**32 - 1]
+
+
+def test_a_million_episodes_keep_their_probabilities() -> None:
+    # In float32 a running sum near one moves in steps of 6e-8, a tenth of a typical probability here.
+    random = np.random.default_rng(0)
+    weights = random.gamma(0.3, size=1_000_000) * (random.random(1_000_000) < 0.8)
+    probabilities = weights / weights.sum()
+    found = thresholds(probabilities).astype(np.int64)
+    widths = np.diff(found, prepend=0)
+    assert (widths >= 0).all()
+    assert (widths[probabilities == 0] == 0).all()
+    np.testing.assert_allclose(widths / 2**32, probabilities, rtol=0, atol=1.1 / 2**32)
+    exact = np.cumsum(probabilities.astype(np.longdouble))
+    np.testing.assert_allclose(found / 2**32, exact.astype(np.float64), rtol=0, atol=2 / 2**32)
+
+
+@pytest.mark.parametrize("total", [1 - 1e-8, 1 - 1e-15, 1.0, 1 + 1e-8])
+def test_rounding_never_leaves_a_gap_at_the_top(total: float) -> None:
+    assert thresholds(np.append(np.full(49, total / 49), [0, 0]))[48:].tolist() == [2**32 - 1] * 3
+
+
+def test_normalizing_is_the_same_for_one_observation_and_for_all() -> None:
+    mean, deviation = DATA.observation_statistics
+    together = normalized(DATA.observations, mean, deviation)
+    assert together.dtype == np.float32
+    for row in (0, 7):
+        alone = normalized(DATA.observations[row].astype(np.float64), mean, deviation)
+        assert alone.dtype == np.float32
+        np.testing.assert_array_equal(alone, together[row])
+    np.testing.assert_allclose(together.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(together.std(axis=0), 1, atol=1e-5)
+
+
+def test_the_device_holds_the_dataset_as_float32_and_int32() -> None:
+    held = to_device(with_returns(1, 2, 3), parse("dt+w+c"))
+    assert {str(array.dtype) for array in jax.tree.leaves(held)} == {"float32", "int32", "uint32", "bool"}

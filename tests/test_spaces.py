@@ -1,0 +1,68 @@
+"""Continuous and discrete actions: losses by hand, and a way back from every encoding."""
+
+from __future__ import annotations
+
+from math import exp, log, tanh
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cwbc.spaces import Continuous, Discrete
+
+ACTIONS = jnp.asarray([[[0.5, -3.0], [-1.0, 0.25]]])  # [window, step, dimension]
+
+
+def test_continuous_loss_by_hand() -> None:
+    outputs = jnp.asarray([[[0.0, 1.0], [-2.0, 0.5]]])
+    found = Continuous((1.0, 4.0)).loss(outputs, ACTIONS)
+    assert found.shape == (1, 2)
+    # The second dimension is compared in units of its scale.
+    first = ((tanh(0.0) - 0.5) ** 2 + (tanh(1.0) + 3.0 / 4) ** 2) / 2
+    second = ((tanh(-2.0) + 1.0) ** 2 + (tanh(0.5) - 0.25 / 4) ** 2) / 2
+    np.testing.assert_allclose(found[0], [first, second], rtol=1e-6)
+
+
+def test_continuous_actions_come_back_from_their_encoding() -> None:
+    space = Continuous((1.0, 4.0))
+    inside = ACTIONS * 0.99  # tanh never quite reaches the ends
+    outputs = jnp.arctanh(space.encode(inside))
+    np.testing.assert_allclose(space.choose(outputs), inside, rtol=1e-5)
+    np.testing.assert_allclose(space.loss(outputs, inside), 0, atol=1e-10)
+    assert space.size == 2
+
+
+def test_continuous_choices_stay_within_the_scale() -> None:
+    chosen = np.abs(Continuous((1.0, 4.0)).choose(jnp.asarray([[1e9, -1e9], [-30.0, 30.0]])))
+    assert (chosen <= [1.0, 4.0]).all()
+
+
+def test_discrete_loss_by_hand() -> None:
+    outputs = jnp.asarray([[[1.0, 2.0, -1.0], [0.0, 0.0, 0.0]]])
+    found = Discrete(3).loss(outputs, jnp.asarray([[2, 0]]))
+    assert found.shape == (1, 2)
+    total = exp(1) + exp(2) + exp(-1)
+    np.testing.assert_allclose(found[0], [log(total) + 1, log(3)], rtol=1e-6)
+
+
+def test_discrete_loss_survives_large_outputs() -> None:
+    found = Discrete(2).loss(jnp.asarray([[1e4, -1e4]]), jnp.asarray([1]))
+    np.testing.assert_allclose(found, [2e4])
+
+
+def test_discrete_actions_come_back_from_their_encoding() -> None:
+    space = Discrete(5)
+    actions = jnp.asarray([[4, 0, 2]], jnp.int32)
+    encoded = space.encode(actions)
+    np.testing.assert_array_equal(encoded[0], np.eye(5)[[4, 0, 2]])
+    chosen = space.choose(encoded)
+    assert chosen.dtype == jnp.int32
+    np.testing.assert_array_equal(chosen, actions)
+
+
+@pytest.mark.parametrize("space", [Continuous((1.0, 4.0)), Discrete(2)])
+def test_spaces_are_values(space: Continuous | Discrete) -> None:
+    """They shape compiled programs, so equal ones must hash equal."""
+    copy = Continuous((1.0, 4.0)) if isinstance(space, Continuous) else Discrete(2)
+    assert hash(space) == hash(copy)
+    assert space == copy

@@ -1,0 +1,194 @@
+"""The loop: what is learnt on a problem with a known answer, and what survives a kill."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from toys import HORIZON, LARGEST, toy_data, write_toy
+
+from cwbc import training, updates
+from cwbc.errors import InputError
+from cwbc.methods import Method, Training, parse, small
+from cwbc.policy import Policies, Policy
+from cwbc.training import DivergenceError, Interrupted, train
+
+SETTINGS = Training(steps=30, batch_size=8, context=5)
+
+
+def tiny(name: str, **optimizer: Any) -> Method:
+    method = small(parse(name))
+    network = dataclasses.replace(method.network, width=16, layers=1)
+    return dataclasses.replace(
+        method, network=network, optimizer=dataclasses.replace(method.optimizer, **optimizer)
+    )
+
+
+def assert_same(one: Policies, other: Policies) -> None:
+    jax.tree.map(np.testing.assert_array_equal, one.parameters, other.parameters)
+
+
+@pytest.fixture
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "chunk_length", lambda *_: 7)  # leaves a last chunk of 2
+
+
+def stop_after(chunks: int) -> object:
+    calls = iter(range(1000))
+    return lambda: next(calls) >= chunks - 1
+
+
+def learnt(name: str) -> Policy:
+    method = small(parse(name))
+    method = dataclasses.replace(method, network=dataclasses.replace(method.network, width=64))
+    settings = Training(steps=1000, batch_size=32, context=5)
+    return train(toy_data(full_length=True), method, settings, (0,)).policy()
+
+
+def test_rvs_learns_to_earn_what_is_asked() -> None:
+    trained = learnt("rvs")
+    targets = np.linspace(-0.8, 0.8, 9) * LARGEST * HORIZON
+    generator = np.random.default_rng(5)
+    trained.begin(targets)
+    rewards, earned = None, np.zeros(len(targets))
+    for _ in range(HORIZON):
+        rewards = trained.act(generator.normal(size=(len(targets), 2)), rewards)[:, 0]
+        earned += rewards
+    # The answer is known: the action is the asked average, and the returns come out as asked.
+    np.testing.assert_allclose(earned, targets, atol=0.25)
+
+
+def test_the_regularizer_keeps_to_the_best_beyond_the_data() -> None:
+    trained = {name: learnt(name) for name in ("rvs", "rvs+c")}
+    first = {}
+    for name, policy in trained.items():
+        policy.begin(2.5 * LARGEST * HORIZON)
+        first[name] = float(policy.act([0.0, 0.0])[0])
+    assert first["rvs"] > 1.4 * LARGEST  # tanh lets it go up to twice the largest logged action
+    assert first["rvs+c"] == pytest.approx(LARGEST, abs=0.1)
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize("name", ["rvs+w+c", "dt"])
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, name: str) -> None:
+    data, seeds = toy_data(), (3, 4)
+    whole = train(data, tiny(name), SETTINGS, seeds)
+    for chunks in (1, 2):
+        with pytest.raises(Interrupted):
+            train(data, tiny(name), SETTINGS, seeds, tmp_path / name, should_stop=stop_after(chunks))  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=f"stopped at {7 if chunks == 1 else 21} of 30 steps"):
+            Policies.load(tmp_path / name)
+    told: list[int] = []
+    resumed = train(data, tiny(name), SETTINGS, seeds, tmp_path / name, progress=told.append)
+    assert told == [28, 30]
+    assert_same(whole, resumed)
+    assert_same(whole, Policies.load(tmp_path / name))
+    rows = [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [7, 14, 21, 28, 30]
+    assert all(len(row["loss"]) == 2 for row in rows)
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+    data = toy_data()
+    with pytest.raises(Interrupted):
+        train(data, tiny("rvs"), SETTINGS, (0,), tmp_path / "r", should_stop=stop_after(1))  # type: ignore[arg-type]
+    with (tmp_path / "r" / "metrics.jsonl").open("a") as file:  # a kill after the checkpoint, amid a line
+        file.write('{"step": 14, "seconds": 1.0, "loss": [1.0]}\n{"step": 21, "sec')
+    train(data, tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
+    rows = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [7, 14, 21, 28, 30]
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
+    monkeypatch.setattr(training, "run_chunk", None)
+    assert_same(first, train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r"))
+    # The finished checkpoint holds what acting needs and no more.
+    assert Policy.load(tmp_path / "r").about["dataset"] == "toy"
+    parameters = sum(x.nbytes for x in jax.tree.leaves(first.parameters))
+    assert (tmp_path / "r" / "checkpoint.safetensors").stat().st_size < parameters + 5000
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
+    with pytest.raises(InputError, match=r"training\.steps was 30, now 31"):
+        train(toy_data(), tiny("rvs"), dataclasses.replace(SETTINGS, steps=31), (0,), tmp_path / "r")
+    with pytest.raises(InputError, match=r"optimizer\.learning_rate was 0\.001, now 0\.1"):
+        train(toy_data(), tiny("rvs", learning_rate=0.1), SETTINGS, (0,), tmp_path / "r")
+    with pytest.raises(InputError, match=r"seeds was \[0\], now \[1\]"):
+        train(toy_data(), tiny("rvs"), SETTINGS, (1,), tmp_path / "r")
+    with pytest.raises(InputError, match=r"dataset\.content_hash was"):
+        train(toy_data(episodes=61), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "diary.txt").write_text("dear diary")
+    with pytest.raises(InputError, match="not empty and holds no run"):
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "mine")
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["diary.txt"]
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_an_infinite_loss_names_seed_and_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = updates.run_chunk
+
+    def poisoned(*arguments: object) -> object:
+        state, losses = original(*arguments)  # type: ignore[arg-type]
+        first_step = arguments[5]
+        return state, {"loss": losses["loss"].at[3, 1].set(np.inf)} if first_step == 14 else losses
+
+    monkeypatch.setattr(training, "run_chunk", poisoned)
+    with pytest.raises(DivergenceError, match="the loss became inf for seed 9 at step 17"):
+        train(toy_data(), tiny("rvs"), SETTINGS, (8, 9), tmp_path / "r")
+    assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_a_real_divergence_is_noticed() -> None:
+    with pytest.raises(DivergenceError, match="seed 0 at step"):
+        train(toy_data(), tiny("rvs", learning_rate=1e38), SETTINGS, (0,))
+
+
+def test_a_killed_command_goes_on_and_ends_the_same(tmp_path: Path) -> None:
+    """SIGKILL to real `cwbc train` processes; the end is bit for bit the uninterrupted one."""
+    dataset = write_toy(tmp_path / "toy.hdf5", environment=None)
+    program = (
+        "from cwbc import training\n"
+        "training.SAVE_INTERVAL = 0.0\n"  # a checkpoint after every chunk
+        "training.chunk_length = lambda *_: 5\n"
+        "from cwbc.cli import main\n"
+        "main()\n"
+    )
+    options = "--steps=400 --seeds=2 --width=16 --batch-size=4 --preset=small --device=cpu"
+
+    def command(out: Path) -> list[str]:
+        words = f"train {dataset} rvs+cwbc {options} --out={out}"
+        return [sys.executable, "-c", program, *words.split()]
+
+    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    killed = tmp_path / "killed"
+    for seconds in (0.02, 0.15):  # after the first checkpoint is seen
+        process = subprocess.Popen(command(killed), stderr=subprocess.DEVNULL, start_new_session=True)
+        before = _modified(killed)
+        while _modified(killed) == before and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(seconds)
+        assert process.poll() is None, "it finished before it could be killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run(command(killed), check=True, capture_output=True)
+    assert_same(Policies.load(tmp_path / "whole"), Policies.load(killed))
+    assert not [file for file in killed.iterdir() if file.name.endswith(".tmp")]
+
+
+def _modified(directory: Path) -> int:
+    path = directory / "checkpoint.safetensors"
+    return path.stat().st_mtime_ns if path.exists() else 0

@@ -1,0 +1,218 @@
+"""Logged episodes: sums against plain loops, statistics against numpy, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import d4rl_arrays, logged
+from numpy.typing import NDArray
+
+from cwbc.errors import InputError
+from cwbc.trajectories import Trajectories, from_flat
+
+
+def flat(**changes: Any) -> Trajectories:
+    return from_flat("small", **d4rl_arrays(**changes))
+
+
+def with_observations(observations: NDArray[Any]) -> Trajectories:
+    steps = len(observations)
+    ends = np.arange(steps) == steps - 1
+    return from_flat("wide", observations, np.zeros((steps, 1)), np.zeros(steps), ends, ends)
+
+
+def test_episodes_end_at_terminals_and_timeouts() -> None:
+    data = flat()
+    assert data.starts.tolist() == [0, 3, 4]
+    assert data.lengths.tolist() == [3, 1, 2]
+    assert data.terminated.tolist() == [True, False, True]
+    assert (data.episodes, data.steps, data.unfinished_steps) == (3, 6, 0)
+    assert data.returns.tolist() == [6.0, 10.0, -0.5]
+    assert data.returns_to_go.tolist() == [6.0, 5.0, 3.0, 10.0, -0.5, 0.5]
+    assert (data.lowest, data.best) == (-0.5, 10.0)
+
+
+def test_returns_equal_a_naive_loop() -> None:
+    random = np.random.default_rng(0)
+    data = logged(*(random.normal(size=length) * 1e3 for length in (7, 1, 30, 2, 11)))
+    for episode, (start, length) in enumerate(zip(data.starts, data.lengths, strict=True)):
+        to_go = 0.0
+        for row in reversed(range(start, start + length)):
+            to_go += float(data.rewards[row])
+            assert data.returns_to_go[row] == pytest.approx(to_go, abs=1e-9)
+        assert data.returns[episode] == pytest.approx(to_go, abs=1e-9)
+
+
+def test_a_million_rewards_are_summed_in_float64() -> None:
+    data = logged(*np.full((1000, 1000), 5.3))
+    reward = float(np.float32(5.3))
+    np.testing.assert_allclose(data.returns, 1000 * reward, rtol=1e-6)
+    np.testing.assert_allclose(data.returns_to_go[-1000:], np.arange(1000, 0, -1) * reward, rtol=1e-6)
+    assert logged(np.full(1_000_000, 5.3)).returns[0] == pytest.approx(1e6 * reward, rel=1e-6)
+
+
+def test_an_episode_is_not_disturbed_by_the_others() -> None:
+    alone = logged([0.25, 0.5]).returns_to_go
+    np.testing.assert_allclose(logged([1e6] * 50, [0.25, 0.5]).returns_to_go[-2:], alone, atol=1e-7)
+
+
+def test_a_trailing_episode_without_an_end_is_kept_out_and_counted() -> None:
+    terminals, timeouts = np.array([0, 1, 0, 0, 0, 0]), np.zeros(6)
+    data = flat(terminals=terminals, timeouts=timeouts)
+    assert (data.episodes, data.steps, data.unfinished_steps) == (1, 2, 4)
+    assert data.observations.shape == (2, 3)
+    assert data.returns.tolist() == [3.0]
+
+
+def test_data_without_an_episode_end_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"small: no episode end: 'terminals' and 'timeouts' are false in all 6"
+    ):
+        flat(terminals=np.zeros(6), timeouts=np.zeros(6))
+
+
+def test_arrays_are_read_only() -> None:
+    data = flat()
+    arrays = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
+    arrays |= {"returns": data.returns, "returns_to_go": data.returns_to_go}
+    arrays = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+    assert len(arrays) == 8
+    for array in arrays.values():
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_the_callers_own_arrays_stay_writable() -> None:
+    arrays = d4rl_arrays()
+    from_flat("small", **arrays)
+    for array in arrays.values():
+        array[0] = 0
+
+
+@pytest.mark.parametrize("limit", [None, 2, 3, 1000])
+def test_the_horizon_holds_every_logged_episode(limit: int | None) -> None:
+    horizon = logged([1] * 3, [1], time_limit=limit).horizon
+    assert horizon == {None: 3, 2: 3, 3: 3, 1000: 1000}[limit]
+
+
+def test_the_hash_tells_any_array_but_not_the_name() -> None:
+    data = flat()
+    assert flat().content_hash == data.content_hash
+    assert dataclasses.replace(data, name="another").content_hash == data.content_hash
+    hashes = {data.content_hash}
+    for key in ("observations", "actions", "rewards", "terminated"):
+        changed = getattr(data, key).copy()
+        changed.flat[-1] = 0
+        hashes.add(dataclasses.replace(data, **{key: changed}).content_hash)
+    # Other cuts of the same steps.
+    hashes.add(dataclasses.replace(data, lengths=np.array([3, 1, 1])).content_hash)
+    hashes.add(dataclasses.replace(data, starts=np.array([0, 2, 4])).content_hash)
+    hashes.add(dataclasses.replace(data, observations=data.observations.reshape(9, 2)).content_hash)
+    assert len(hashes) == 8
+
+
+@pytest.mark.parametrize(("offset", "spread"), [(0.0, 1.0), (1e4, 0.05), (-1e6, 3.0), (0.0, 1e-4)])
+def test_observation_statistics_equal_numpys_in_float64(offset: float, spread: float) -> None:
+    random = np.random.default_rng(0)
+    data = with_observations(offset + spread * random.normal(size=(70_000, 3)))
+    wide = data.observations.astype(np.float64)
+    mean, deviation = data.observation_statistics
+    assert mean.dtype == deviation.dtype == np.float32
+    np.testing.assert_allclose(mean, wide.mean(axis=0), rtol=1e-6, atol=1e-7 * spread)
+    np.testing.assert_allclose(deviation, wide.std(axis=0) + 1e-6, rtol=1e-6)
+
+
+def test_statistics_need_no_second_copy_of_the_data() -> None:
+    data = with_observations(np.zeros((1_000_000, 8), np.float32))
+    tracemalloc.start()
+    _ = data.observation_statistics
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < data.observations.nbytes
+
+
+def test_a_constant_observation_is_divided_by_a_millionth() -> None:
+    mean, deviation = with_observations(np.full((70_000, 1), 0.1)).observation_statistics
+    assert mean[0] == np.float32(0.1)
+    assert deviation[0] == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("key", "row", "place"),
+    [
+        ("observations", (5, 2), r"row 5, column 2 \(episode 2, step 1\)"),
+        ("actions", (3, 0), r"row 3, column 0 \(episode 1, step 0\)"),
+        ("rewards", (2,), r"row 2 \(episode 0, step 2\)"),
+    ],
+)
+def test_a_value_that_is_not_finite_is_told_by_its_place(
+    key: str, row: tuple[int, ...], place: str, value: float
+) -> None:
+    arrays = d4rl_arrays()
+    arrays[key][row] = value
+    with pytest.raises(
+        InputError, match=rf"^small: {key} has the value {value} at {place}; every value must"
+    ):
+        from_flat("small", **arrays)
+
+
+def test_the_place_is_right_beyond_the_first_block() -> None:
+    observations = np.zeros((200_000, 2), np.float32)
+    observations[150_001, 1] = np.nan
+    with pytest.raises(InputError, match=r"row 150001, column 1 \(episode 0, step 150001\)"):
+        with_observations(observations)
+
+
+def test_infinities_that_cancel_are_found() -> None:
+    with pytest.raises(InputError, match=r"value inf at row 1, column 0"):
+        with_observations(np.array([[0.0], [np.inf], [-np.inf]]))
+
+
+def test_huge_but_finite_values_are_fine() -> None:
+    huge = np.full((1000, 2), 3e38, np.float32)
+    assert with_observations(huge).steps == 1000
+    assert logged(huge[:, 0]).returns[0] == pytest.approx(3e41)
+
+
+def test_what_float32_cannot_hold_is_refused() -> None:
+    with pytest.raises(InputError, match=r"observations has the value inf at row 1, column 0"):
+        with_observations(np.array([[0.0], [1e300]]))
+
+
+def test_a_bad_value_in_the_unfinished_part_does_no_harm() -> None:
+    rewards = np.array([1, 2, 3, np.nan, 1, 1])
+    assert flat(rewards=rewards, timeouts=np.zeros(6), terminals=np.arange(6) == 2).returns.tolist() == [6.0]
+
+
+def test_integer_actions_are_discrete() -> None:
+    actions = np.array([0, 3, 1, 0, 2, 1], np.uint8)
+    data = flat(actions=actions)
+    assert data.discrete
+    assert data.actions.dtype == np.int32
+    assert data.actions.tolist() == actions.tolist()
+    assert data.action_size == 4
+    assert from_flat("small", **d4rl_arrays(actions=actions), action_count=18).action_size == 18
+    assert not flat().discrete
+    assert flat().action_size == 2
+
+
+def test_discrete_actions_start_at_zero() -> None:
+    with pytest.raises(InputError, match="small: discrete actions start at 0, found -1"):
+        flat(actions=np.array([0, 1, -1, 0, 0, 0]))
+
+
+def test_flags_and_rewards_may_be_columns() -> None:
+    arrays = d4rl_arrays()
+    columns = {key: arrays[key][:, None] for key in ("rewards", "terminals", "timeouts")}
+    assert flat(**columns).content_hash == flat().content_hash
+
+
+def test_the_task_is_the_environments_or_the_datas_own() -> None:
+    assert logged([1.0], [3.0], environment="Hopper-v4").task.expert_return == 3200
+    own = logged([1.0], [3.0]).task
+    assert (own.published, own.expert_return, own.random_score) == (False, 3.0, 1.0)
