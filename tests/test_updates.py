@@ -21,10 +21,8 @@ TRAINING = Training(steps=40, batch_size=8, context=5)
 
 def tiny(name: str) -> Design:
     method = small(parse(name))
-    width = 16
-    return Design.fit(
-        dataclasses.replace(method, network=dataclasses.replace(method.network, width=width)), toy_data(), 5
-    )
+    network = dataclasses.replace(method.network, width=16, layers=1)
+    return Design.fit(dataclasses.replace(method, network=network), toy_data(), TRAINING.context)
 
 
 def window(data: Trajectories, episodes: list[int], context: int = 5) -> Window:

@@ -1,0 +1,57 @@
+"""The library as the README shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toys import ENVIRONMENT, toy_data, write_toy
+
+import cwbc
+
+TINY: dict[str, Any] = {"preset": "small", "steps": 20, "width": 16, "batch_size": 4}
+
+
+def test_from_a_file_to_a_saved_policy(tmp_path: Path) -> None:
+    dataset = write_toy(tmp_path / "toy.hdf5")
+    policies = cwbc.train(dataset, "rvs+cwbc", seeds=2, **TINY)
+    sweep = cwbc.evaluate(policies, targets=[-2, 4], episodes=3)
+    assert sweep.returns.shape == (2, 2, 3)
+    policies.policy(seed=1).save(tmp_path / "policy.safetensors")
+    policy = cwbc.Policy.load(tmp_path / "policy.safetensors")
+    policy.begin(target=[1, 2, 3])
+    assert policy.act(np.zeros((3, 2))).shape == (3, 1)
+
+
+def test_a_run_directory_is_evaluated_over_the_default_sweep(tmp_path: Path) -> None:
+    cwbc.train(toy_data(), cwbc.METHODS["bc"], seeds=[7], directory=tmp_path / "bc", **TINY)
+    sweep = cwbc.evaluate(tmp_path / "bc", episodes=1)
+    assert sweep.seeds.tolist() == [7]
+    assert len(sweep.targets) == 21
+    assert cwbc.Policy.load(tmp_path / "bc").about["seed"] == 7
+
+
+def test_mistakes_are_input_errors(tmp_path: Path) -> None:
+    with pytest.raises(cwbc.InputError, match="rvs has no option coefficient, speed"):
+        cwbc.train(toy_data(), "rvs", coefficient=1.0, speed=3)
+    with pytest.raises(cwbc.InputError, match="seeds must be at least one"):
+        cwbc.train(toy_data(), "rvs", seeds=0)
+    with pytest.raises(cwbc.InputError, match="seeds must be at least one, all different"):
+        cwbc.train(toy_data(), "rvs", seeds=[1, 1])
+    dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
+    with pytest.raises(cwbc.InputError, match="names no environment; give one"):
+        cwbc.evaluate(cwbc.train(dataset, "bc", seeds=1, **TINY))
+
+
+def test_an_environment_can_be_given(tmp_path: Path) -> None:
+    dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
+    policies = cwbc.train(dataset, "bc", seeds=1, **TINY)
+    assert cwbc.evaluate(policies, ENVIRONMENT, [1.0], episodes=1).lengths.item() == 10
+
+
+def test_only_what_is_promised_is_exported() -> None:
+    assert all(hasattr(cwbc, name) for name in cwbc.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        cwbc.nothing  # noqa: B018
