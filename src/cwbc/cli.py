@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import signal
 import sys
 from typing import Annotated, Any, Literal
@@ -173,15 +174,15 @@ def main(arguments: list[str] | None = None) -> None:
         prog="cwbc",
         description="Reliable return-conditioned behavioural cloning for offline reinforcement learning.",
     )
-    sys.exit(_run(command))
+    sys.exit(_run(command, shlex.join(["cwbc", *(sys.argv[1:] if arguments is None else arguments)])))
 
 
-def _run(command: Compare | Train | Evaluate | Report) -> int:
+def _run(command: Compare | Train | Evaluate | Report, command_line: str) -> int:
     from cwbc import commands
     from cwbc.training import DivergenceError, Interrupted
 
     try:
-        with commands.stoppable() as session:
+        with commands.stoppable(command_line) as session:
             session.run(command)
     except InputError as error:
         print(f"cwbc: {error}", file=sys.stderr)
@@ -190,6 +191,6 @@ def _run(command: Compare | Train | Evaluate | Report) -> int:
         print(f"cwbc: {error}", file=sys.stderr)
         return 1
     except (Interrupted, KeyboardInterrupt):
-        print("cwbc: interrupted; the same command goes on from here", file=sys.stderr)
+        print(f"cwbc: interrupted; this goes on from here:\n{command_line}", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0

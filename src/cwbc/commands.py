@@ -27,14 +27,12 @@ from cwbc.tasks import Task, task_for
 from cwbc.training import train
 
 RESULTS = "results.csv"
-DEFAULT_SEEDS = {"paper": 10, "small": 3}
-DEFAULT_EPISODES = 10
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[Session]:
+def stoppable(command_line: str) -> Iterator[Session]:
     """A session whose training the first Ctrl-C stops with everything saved; a second one stops at once."""
-    session = Session()
+    session = Session(command_line)
     previous = signal.getsignal(signal.SIGINT)
 
     def stop(number: int, frame: Any) -> None:
@@ -53,7 +51,8 @@ def stoppable() -> Iterator[Session]:
 class Session:
     """One invocation of the command line."""
 
-    def __init__(self) -> None:
+    def __init__(self, command_line: str) -> None:
+        self.command_line = command_line
         self.console = Console(stderr=True)
         self.output = Console()
         self.stopping = self.training = False
@@ -127,7 +126,7 @@ class Session:
         options: cli.TrainingOptions,
         hyperparameters: cli.Hyperparameters,
     ) -> Plan:
-        plan = Plan.make(dataset, names, options, hyperparameters)
+        plan = Plan.make(dataset, names, options, hyperparameters, self.command_line)
         for line in plan.lines():
             self.say(line)
         return plan

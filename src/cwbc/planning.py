@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +43,7 @@ class Plan:
         names: Sequence[str],
         options: cli.TrainingOptions,
         hyperparameters: cli.Hyperparameters,
+        command_line: str,
     ) -> Plan:
         """The plan of a command line."""
         given = hyperparameters.given()
@@ -62,8 +61,9 @@ class Plan:
         seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
         notes = {
-            "command": shlex.join(["cwbc", *sys.argv[1:]]),
-            "preset": f"{preset} ({why})",
+            "command": command_line,
+            "preset": preset,
+            "why this preset": why,
             "dataset": dataset,
         }
         return cls(data, check_methods(names, preset, given), seeds, device, notes)
@@ -78,7 +78,8 @@ class Plan:
         if data.unfinished_steps:
             lines.append(f"kept out: the last {data.unfinished_steps:,} steps, an episode without an end")
         kind = jax.devices()[0].device_kind
-        lines.append(f"preset {self.notes['preset']}, {len(self.seeds)} seeds, device {kind}")
+        preset = f"{self.notes['preset']} ({self.notes['why this preset']})"
+        lines.append(f"preset {preset}, {len(self.seeds)} seeds, device {kind}")
         return lines
 
     def check(self, directories: list[Path], overwrite: bool) -> None:
