@@ -1,0 +1,47 @@
+"""What long work shows, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from cwbc import progress as module
+from cwbc.progress import progress
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_plain_lines_are_rare_and_tell_speed_and_time_left(clock: list[float]) -> None:
+    text = io.StringIO()
+    with progress(Console(file=text), "training rvs", 1000, "steps", done=200) as update:
+        for completed in range(210, 1001, 10):  # ten steps a second, after 200 that were done before
+            clock[0] += 1.0
+            update(completed)
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "training rvs: 250/1,000 steps, 10/s, 75 s left"
+    assert lines[1] == "training rvs: 300/1,000 steps, 10/s, 70 s left"
+    assert lines[-1] == "training rvs: 1,000 steps in 80.0 s"
+    assert len(lines) == 80 / module.PLAIN_INTERVAL
+
+
+def test_a_failure_is_not_told_as_done(clock: list[float]) -> None:
+    text = io.StringIO()
+    with pytest.raises(KeyboardInterrupt), progress(Console(file=text), "training", 10, "steps"):
+        raise KeyboardInterrupt
+    assert text.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar_with_the_title_and_the_count() -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=100)
+    with progress(console, "training rvs", 20, "steps") as update:
+        update(20)
+    assert "training rvs" in text.getvalue()
+    assert "20/20" in text.getvalue()
