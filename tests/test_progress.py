@@ -14,7 +14,7 @@ from cwbc.progress import progress
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("cwbc.progress.time.monotonic", lambda: now[0])
     return now
 
 
