@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,18 @@ def test_mistakes_are_input_errors(tmp_path: Path) -> None:
         cwbc.train(toy_data(), "rvs", seeds=0)
     with pytest.raises(cwbc.InputError, match="seeds must be at least one, all different"):
         cwbc.train(toy_data(), "rvs", seeds=[1, 1])
+    with pytest.raises(cwbc.InputError, match="unknown preset 'Paper'; did you mean 'paper'"):
+        cwbc.train(toy_data(), "rvs", preset="Paper")  # type: ignore[arg-type]
+    with pytest.raises(cwbc.InputError, match="learning_rate must be positive; got inf"):
+        cwbc.train(toy_data(), "rvs", learning_rate=float("inf"))
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     with pytest.raises(cwbc.InputError, match="names no environment; give one"):
         cwbc.evaluate(cwbc.train(dataset, "bc", seeds=1, **TINY))
+
+
+def test_a_method_of_ones_own_can_have_any_name() -> None:
+    mine = dataclasses.replace(cwbc.METHODS["bc"], name="mine")
+    assert cwbc.train(toy_data(), mine, seeds=1, **TINY).design.method.name == "mine"
 
 
 def test_an_environment_can_be_given(tmp_path: Path) -> None:

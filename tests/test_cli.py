@@ -97,7 +97,7 @@ def test_other_settings_need_another_place_or_overwrite(
 def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = shutil.copytree(compared / "out", tmp_path / "out")
     assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu") == 2
-    assert "measured with other targets or episodes; --overwrite replaces it" in capsys.readouterr().err
+    assert "was measured with other targets or episodes, or in another" in capsys.readouterr().err
     assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu", "--overwrite") == 0
     rows = list(csv.DictReader((out / "rvs" / "results.csv").read_text().splitlines()))
     assert {row["target"] for row in rows} == {"1.0", "2.0"}
@@ -106,6 +106,55 @@ def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.Capt
     assert run("report", out / "rvs", compared / "out" / "rvs", "--out", tmp_path / "both") == 0
     methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
     assert sorted(methods) == sorted([f"rvs ({out / 'rvs'})", f"rvs ({compared / 'out' / 'rvs'})"])
+
+
+def test_nothing_finished_is_overwritten(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    dataset = compared / "toy.hdf5"
+    refused: dict[str, tuple[str | Path, ...]] = {
+        "is a run itself": ("compare", dataset, "bc", *TINY, "--out", out / "rvs"),
+        "keeps its own results": ("report", out / "rvs", out / "rvs+cwbc", "--out", out / "rvs"),
+        # found before bc is trained
+        "or in another environment": ("compare", dataset, "bc", "rvs", *TINY, "--targets=1", "--out", out),
+        "is not empty and holds no run": ("train", dataset, "bc", *TINY[:-1], "--out", tmp_path),
+        "Not a directory": ("train", dataset, "bc", *TINY[:-1], "--out", dataset / "below"),
+    }
+    for expected, arguments in refused.items():
+        assert run(*arguments) == 2
+        assert expected in capsys.readouterr().err
+    # --overwrite discards nothing unless every method can go ahead
+    (out / "bc").mkdir()
+    (out / "bc" / "diary.txt").write_text("dear diary")
+    changed = [option.replace("steps=20", "steps=10") for option in TINY]
+    assert run("compare", dataset, "rvs", "bc", *changed, "--out", out, "--overwrite") == 2
+    shutil.rmtree(out / "bc")
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+
+
+def test_results_belong_to_their_environment(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    assert run("evaluate", out / "rvs", "--env=CartPole-v1", "--episodes=2", "--device=cpu") == 2
+    assert "or in another environment" in capsys.readouterr().err
+    dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
+    assert run("train", dataset, "bc", *TINY[:-1], "--out", tmp_path / "bc") == 0
+    assert run("evaluate", tmp_path / "bc", f"--env={ENVIRONMENT}", "--episodes=1", "--device=cpu") == 0
+    summary = json.loads((tmp_path / "bc" / "summary.json").read_text())
+    assert summary["dataset"]["environment"] == ENVIRONMENT
+    (tmp_path / "bc" / "metrics.jsonl").unlink()  # its time is unknown then, and all else is as it was
+    assert run("report", tmp_path / "bc") == 0
+
+
+def test_a_comparison_shows_the_methods_that_were_asked_for(compared: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    assert run("compare", compared / "toy.hdf5", "rvs", *TINY, "--out", out) == 0
+    assert list(json.loads((out / "summary.json").read_text())["methods"]) == ["rvs"]
+    assert run("report", out) == 0
+    assert list(json.loads((out / "summary.json").read_text())["methods"]) == ["rvs", "rvs+cwbc"]
 
 
 def test_a_policy_of_a_run_acts(compared: Path) -> None:

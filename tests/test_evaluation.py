@@ -71,9 +71,11 @@ class Ending:
     """Episode i ends after i + 1 steps; remembers which ones were stepped."""
 
     observation_size, action_size, discrete, horizon = 2, 1, False, 6
+    action_bounds = (np.array([-0.01], np.float32), np.array([0.01], np.float32))
 
     def __init__(self) -> None:
         self.stepped: list[list[int]] = []
+        self.largest = 0.0
 
     def reset(self, episodes: NDArray[np.int64], seeds: Sequence[int]) -> NDArray[np.float64]:
         self.times = np.zeros(len(seeds), int)
@@ -81,6 +83,7 @@ class Ending:
 
     def step(self, episodes: NDArray[np.int64], actions: NDArray[np.float32]) -> Transition:
         self.stepped.append(episodes.tolist())
+        self.largest = max(self.largest, float(np.abs(actions).max()))
         self.times[episodes] += 1
         ended = self.times[episodes] > episodes
         return Transition(np.zeros((len(episodes), 2)), np.ones(len(episodes)), ended, np.zeros_like(ended))
@@ -98,6 +101,7 @@ def test_finished_episodes_are_not_simulated(monkeypatch: pytest.MonkeyPatch) ->
     assert sweep.lengths.reshape(-1).tolist() == [1, 2, 3, 4]
     assert sweep.returns.reshape(-1).tolist() == [1.0, 2.0, 3.0, 4.0]
     assert told == [1, 2, 3, 4]
+    assert simulator.largest == np.float32(0.01)  # actions are clipped to what the environment takes
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -108,6 +112,14 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match=r"the policy does not fit CartPole-v1"):
         evaluate(untrained("rvs"), "CartPole-v1", [1.0])
     check_environment(toy_data(), ENVIRONMENT)
+
+
+def test_questions_that_cannot_be_asked() -> None:
+    for targets in ([], [1.0, float("nan")]):
+        with pytest.raises(InputError, match="targets must be at least one finite number"):
+            evaluate(untrained("rvs"), ENVIRONMENT, targets)
+    with pytest.raises(InputError, match="episodes must be at least 1; got 0"):
+        evaluate(untrained("rvs"), ENVIRONMENT, [1.0], episodes=0)
 
 
 def test_the_interface_is_the_protocol() -> None:

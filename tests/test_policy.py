@@ -167,5 +167,7 @@ def test_mistakes_are_told() -> None:
         trained.act([0.0, 0.0])
     with pytest.raises(InputError, match=r"reward has shape \(2,\)"):
         trained.act([0.0, 0.0], [1.0, 2.0])
+    with pytest.raises(InputError, match="a reward is a finite number"):
+        trained.act([0.0, 0.0], float("nan"))
     with pytest.raises(InputError, match="no trained run"):
         Policy.load(Path(__file__).parent)

@@ -6,17 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from toys import toy_data
 
 from cwbc import runs
 from cwbc.errors import InputError
 
 
-def test_the_time_of_all_sittings_is_added_up(tmp_path: Path) -> None:
-    seconds = [1.0, 5.0, 2.0, 3.0, 0.5]  # the clock begins anew twice
-    rows = [json.dumps({"step": n, "seconds": s}) for n, s in enumerate(seconds)]
-    (tmp_path / runs.METRICS).write_text("\n".join(rows))
-    assert runs.training_seconds(tmp_path) == 5.0 + 3.0 + 0.5
+def test_the_time_is_the_last_row_that_is_whole(tmp_path: Path) -> None:
+    assert runs.training_seconds(tmp_path) is None
+    (tmp_path / runs.METRICS).write_text('{"step": 1, "seconds": 2.5}\n{"step": 2, "seconds": 4.5}\n{"st')
+    assert runs.training_seconds(tmp_path) == 4.5
 
 
 def test_a_directory_without_a_checkpoint_is_at_the_beginning(tmp_path: Path) -> None:
@@ -40,10 +38,23 @@ def test_a_damaged_configuration_is_told(tmp_path: Path, text: str | None, messa
         runs.read_config(tmp_path)
 
 
-def test_what_is_kept_of_a_dataset() -> None:
-    data = toy_data()
-    summary = runs.describe(data)
-    assert (summary.episodes, summary.steps) == (60, data.steps)
-    assert (summary.lowest, summary.best) == (data.lowest, data.best)
-    assert sum(summary.histogram_counts) == 60
-    assert summary.content_hash == data.content_hash
+def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
+    config = {
+        "method": {"name": "rvs"},
+        "training": {},
+        "seeds": [0],
+        "horizon": 10,
+        "dataset": {"content_hash": "a", "environment": None},
+    }
+    (tmp_path / ".config.json.tmp").write_text("{")
+    runs.check_same(tmp_path, config)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / ".checkpoint.safetensors.tmp").write_text("")
+    other = {**config, "horizon": 11}
+    with pytest.raises(InputError, match="horizon was 10, now 11"):
+        runs.check_same(tmp_path, other)
+    runs.check_same(tmp_path, other, overwrite=True)
+    runs.discard_other(tmp_path, other)
+    runs.check_same(tmp_path, other)
+    # A name is not a setting: rvs+cwbc is rvs+w+c.
+    runs.check_same(tmp_path, {**config, "method": {"name": "other"}})

@@ -24,7 +24,7 @@ draw = jax.jit(sample, static_argnums=(2, 3))
 
 
 def device(probabilities: NDArray[np.float64] | None = None) -> DeviceData:
-    data = to_device(DATA, parse("rvs"))
+    data = to_device(DATA, parse("rvs+c"))
     if probabilities is None:
         return data
     return dataclasses.replace(data, thresholds=jnp.asarray(thresholds(probabilities)))

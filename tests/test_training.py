@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -17,11 +18,11 @@ import numpy as np
 import pytest
 from toys import HORIZON, LARGEST, toy_data, write_toy
 
-from cwbc import training, updates
-from cwbc.errors import InputError
+from cwbc import runs, training, updates
+from cwbc.errors import DivergenceError, InputError
 from cwbc.methods import Method, Training, parse, small
 from cwbc.policy import Policies, Policy
-from cwbc.training import DivergenceError, Interrupted, train
+from cwbc.training import Interrupted, train
 
 SETTINGS = Training(steps=30, batch_size=8, context=5)
 
@@ -96,6 +97,7 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, name:
     rows = [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [7, 14, 21, 28, 30]
     assert all(len(row["loss"]) == 2 for row in rows)
+    assert all(one["seconds"] <= two["seconds"] for one, two in itertools.pairwise(rows))  # over all sittings
 
 
 @pytest.mark.usefixtures("short_chunks")
@@ -150,6 +152,24 @@ def test_an_infinite_loss_names_seed_and_step(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(DivergenceError, match="the loss became inf for seed 9 at step 17"):
         train(toy_data(), tiny("rvs"), SETTINGS, (8, 9), tmp_path / "r")
     assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_parameters_that_only_the_last_update_ruined_are_not_saved(tmp_path: Path) -> None:
+    once = dataclasses.replace(SETTINGS, steps=1)
+    with pytest.raises(DivergenceError, match="parameters of seed 4 are not finite after step 0"):
+        train(toy_data(), tiny("rvs", learning_rate=1e38, weight_decay=1e38), once, (4,), tmp_path / "r")
+    assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_a_sitting_with_other_versions_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "chunk_length", lambda *_: 7)
+    with pytest.raises(Interrupted):
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r", should_stop=lambda: True)
+    monkeypatch.setattr("cwbc.runs.os.cpu_count", lambda: 1234)
+    train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
+    config = runs.read_config(tmp_path / "r")
+    assert config["hardware"]["cores"] != 1234
+    assert [sitting["hardware"]["cores"] for sitting in config["later_sittings"]] == [1234]
 
 
 def test_a_real_divergence_is_noticed() -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from toys import toy_data
 
 from cwbc.design import Design
-from cwbc.methods import Training, parse, small
-from cwbc.sampling import Window, to_device
+from cwbc.methods import Optimizer, Training, parse, small
+from cwbc.sampling import Window, sample, to_device
 from cwbc.trajectories import Trajectories
 from cwbc.updates import State, initialize, losses, masked_mean, run_chunk
 
@@ -71,20 +73,56 @@ def test_the_conservative_loss_averages_over_the_selected_windows_alone() -> Non
     data, design = toy_data(), tiny("rvs+c")
     parameters = design.initialize(jax.random.key(0))
     key = jax.random.key(1)
-    best = int(np.argmax(data.returns))
-    others = window(data, [best, 0, 1])
-    assert others.selected.tolist() == [True, False, False]
-    together = losses(design, TRAINING, parameters, others, key, key)[1]
-    # By hand: the best trajectory, raised by the amount drawn for it, as plain RvS would be scored on it.
+    selected = int(np.argsort(data.returns)[-3])  # among the top 5 %, and short of the best
+    batch = window(data, [selected, 0, 1])
+    assert batch.selected.tolist() == [True, False, False]
+    assert batch.shortfalls[0] > 0
+    parts = losses(design, TRAINING, parameters, batch, key, key)[1]
+    # By hand: that trajectory, raised to the best and by the amount drawn for it, scored as plain RvS is.
     assert design.method.regularizer is not None
     amount = design.method.regularizer.width * jax.random.uniform(key, (3,))[0]
-    alone = window(data, [best])
-    raised = dataclasses.replace(alone, returns_to_go=alone.returns_to_go + amount)
-    expected = losses(tiny("rvs"), TRAINING, parameters, raised, key, key)[1]["loss"]
-    np.testing.assert_allclose(float(together["conservative"]), float(expected), rtol=1e-5)
-    np.testing.assert_allclose(
-        float(together["loss"]), float(together["prediction"] + together["conservative"]), rtol=1e-6
+    alone = window(data, [selected])
+    raised = alone.returns_to_go + (data.best - data.returns[selected]) + amount
+    expected = losses(
+        tiny("rvs"), TRAINING, parameters, dataclasses.replace(alone, returns_to_go=raised), key, key
     )
+    np.testing.assert_allclose(float(parts["conservative"]), float(expected[0]), rtol=1e-5)
+    np.testing.assert_allclose(
+        float(parts["loss"]), float(parts["prediction"] + parts["conservative"]), rtol=1e-6
+    )
+
+
+def test_what_is_raised_begins_at_the_best_or_beyond() -> None:
+    """Through the loss itself: a linear `network` that answers with its condition shows what it was told."""
+    data, design = toy_data(), tiny("rvs+c")
+    regularizer = dataclasses.replace(design.method.regularizer, percentile=0.0)  # type: ignore[type-var]
+    method = dataclasses.replace(design.method, network=Told(), regularizer=regularizer)  # type: ignore[arg-type]
+    told = dataclasses.replace(design, method=method)
+    assert regularizer is not None
+    seen: list[NDArray[np.float32]] = []
+    for number in range(5):
+        Told.conditions.clear()
+        key = jax.random.key(number)
+        losses(told, TRAINING, {}, window(data, [0, 20, 59], context=1), key, key)
+        seen.append(np.asarray(Told.conditions[0])[3:, 0] * data.horizon)  # at t = 0, omega H is g
+    raised = np.stack(seen)
+    assert (raised >= data.best - 1e-4).all()
+    assert (raised <= data.best + regularizer.width + 1e-4).all()
+    assert raised.std() > 0.1 * regularizer.width
+
+
+class Told:
+    """A stand-in for a network that keeps what it was told."""
+
+    looks_back = False
+    conditions: ClassVar[list[jax.Array]] = []
+
+    def lowered(self, parameters: dict[str, Any], dtype: Any) -> dict[str, Any]:
+        return parameters
+
+    def __call__(self, parameters: Any, observations: Any, conditions: jax.Array, *rest: Any) -> jax.Array:
+        self.conditions.append(conditions)
+        return conditions[..., None]
 
 
 def test_no_selected_window_costs_nothing() -> None:
@@ -143,3 +181,43 @@ def test_the_learning_rate_warms_up_over_a_tenth_of_the_training() -> None:
     # Adam's first step has the size of the learning rate: a quarter of it, as 4 steps of 40 warm up.
     np.testing.assert_allclose(changes[0], design.method.optimizer.learning_rate / 4, rtol=0.02)
     assert max(changes) <= 1.2 * design.method.optimizer.learning_rate
+
+
+def adamw_by_hand(design: Design, gradients: Any, parameters: Any, learning_rate: float) -> Any:
+    """The first step of AdamW: moments begin at 0 and are corrected, so it is g / (|g| + eps)."""
+    decay = design.method.optimizer.weight_decay
+    return jax.tree.map(
+        lambda p, g: p - learning_rate * (g / (jnp.abs(g) + 1e-8) + decay * p), parameters, gradients
+    )
+
+
+def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
+    method = small(parse("rvs"))
+    network = dataclasses.replace(method.network, width=16, layers=1)
+    optimizer = Optimizer(learning_rate=0.5, weight_decay=0.1, warmup_steps=1, clip_norm=1e-7)
+    method = dataclasses.replace(method, network=network, optimizer=optimizer)
+    design = Design.fit(method, toy_data(), TRAINING.context)
+    before = jax.tree.map(lambda x: x[0], initialize(design, TRAINING, (0,)).parameters)
+    after = jax.tree.map(lambda x: x[0], train_state(design, (0,), [1]).parameters)
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(0), 1), 0)
+    window_key, raise_key, dropout_key = jax.random.split(key, 3)
+    batch = sample(window_key, to_device(toy_data(), method), TRAINING.batch_size, TRAINING.context)
+    gradients = jax.grad(lambda p: losses(design, TRAINING, p, batch, raise_key, dropout_key)[0])(before)
+    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
+    assert norm > 1e-7  # so it is clipped, to a size where Adam's epsilon shows it
+    clipped = jax.tree.map(lambda g: g * 1e-7 / norm, gradients)
+    expected = adamw_by_hand(design, clipped, before, 0.5)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), after, expected)
+
+
+def test_training_drops_out() -> None:
+    design = tiny("dt")
+    batch = window(toy_data(), [10, 20])
+    parameters = design.initialize(jax.random.key(0))
+    run = jax.jit(losses, static_argnums=(0, 1))
+    one, same, other = (
+        float(run(design, TRAINING, parameters, batch, jax.random.key(0), jax.random.key(k))[0])
+        for k in (1, 1, 2)
+    )
+    assert one == same
+    assert one != other

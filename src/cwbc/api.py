@@ -14,6 +14,7 @@ from cwbc.errors import InputError
 from cwbc.methods import Method, Preset, Training, sized, with_options
 from cwbc.policy import Policies
 from cwbc.results import Sweep
+from cwbc.tasks import task_for
 from cwbc.training import train as train_policies
 from cwbc.trajectories import Trajectories
 
@@ -38,16 +39,16 @@ def train(
         options: hyper-parameters by name, such as steps=20_000, width=512 or coefficient=0.5.
     """
     data = dataset if isinstance(dataset, Trajectories) else load(dataset)
-    chosen, preset_training = sized(method if isinstance(method, str) else method.name, preset)
-    chosen = chosen if isinstance(method, str) else method
+    named, preset_training = sized(method if isinstance(method, str) else "rvs", preset)
     if training is None:
         options.setdefault("precision", default_precision())
+    chosen = named if isinstance(method, str) else method
     chosen, settings, used = with_options(chosen, training or preset_training, options)
     if unused := sorted(set(options) - used):
         raise InputError(f"{chosen.name} has no option {', '.join(unused)}")
     which = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not which or len(set(which)) < len(which) or min(which) < 0:
-        raise InputError(f"seeds must be at least one, all different and not negative; got {seeds}")
+    if not which or len(set(which)) < len(which) or min(which) < 0 or max(which) >= 2**32:
+        raise InputError(f"seeds must be at least one, all different, from 0 to 2^32 - 1; got {seeds}")
     return train_policies(data, chosen, settings, which, None if directory is None else Path(directory))
 
 
@@ -66,5 +67,7 @@ def evaluate(
     if environment is None:
         raise InputError("the dataset names no environment; give one, such as environment='Hopper-v5'")
     if targets is None:
-        targets = policies.task.targets(policies.about["best_return"])
+        about = policies.about
+        task = task_for(environment, about["lowest_return"], about["best_return"])
+        targets = task.targets(about["best_return"])
     return evaluation.evaluate(policies, environment, targets, episodes, seed)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
-from cwbc.errors import InputError
+from cwbc.errors import DivergenceError, InputError
 
 Flat = arg(name="")  # the options of a group stand without its name
 # The help texts state the defaults themselves: most depend on the preset or on the data.
@@ -178,19 +178,26 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(command: Compare | Train | Evaluate | Report, command_line: str) -> int:
-    from cwbc import commands
-    from cwbc.training import DivergenceError, Interrupted
-
     try:
+        from cwbc import commands
+
         with commands.stoppable(command_line) as session:
             session.run(command)
     except InputError as error:
-        print(f"cwbc: {error}", file=sys.stderr)
-        return 2
+        return _failed(2, str(error))
+    except OSError as error:
+        # A path that cannot be used is the user's to mend; a full disk is nobody's mistake.
+        mendable = (
+            FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError | FileExistsError
+        )
+        return _failed(2 if isinstance(error, mendable) else 1, f"{error.filename}: {error.strerror}")
     except DivergenceError as error:
-        print(f"cwbc: {error}", file=sys.stderr)
-        return 1
-    except (Interrupted, KeyboardInterrupt):
-        print(f"cwbc: interrupted; this goes on from here:\n{command_line}", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return _failed(1, str(error))
+    except KeyboardInterrupt:
+        return _failed(128 + signal.SIGINT, f"interrupted; this goes on from here:\n{command_line}")
     return 0
+
+
+def _failed(status: int, text: str) -> int:
+    print(f"cwbc: {text}", file=sys.stderr)
+    return status

@@ -6,27 +6,25 @@ import contextlib
 import dataclasses
 import json
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
 from rich.console import Console
 
 from cwbc import cli, evaluation, runs
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
-from cwbc.methods import METHODS, Method, Training
+from cwbc.finished import check_results, find_runs, is_measured, measured_on, provenance, read_sweeps
+from cwbc.methods import Method, Training
 from cwbc.planning import Plan, sweep_plan, use_device
 from cwbc.policy import CHECKPOINT, Policies
 from cwbc.progress import progress
 from cwbc.reporting import summary_table, write_report
-from cwbc.reporting.dataset import DatasetSummary
 from cwbc.reporting.wording import headline
-from cwbc.results import Sweep, read_results
-from cwbc.tasks import Task, task_for
-from cwbc.training import train
-
-RESULTS = "results.csv"
+from cwbc.tasks import task_for
+from cwbc.training import Interrupted, train
 
 
 @contextlib.contextmanager
@@ -74,23 +72,30 @@ class Session:
                 assert_never(command)
 
     def compare(self, command: cli.Compare) -> None:
-        plan = self._plan(command.dataset, command.methods, command.training, command.hyperparameters)
-        data = plan.data
-        if data.environment is None:
-            raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
-        sweep = sweep_plan(command.sweep, data.task, data.best)
+        plan = self._plan(
+            command.dataset, command.methods, command.training, command.hyperparameters, acting=True
+        )
+        data, overwrite = plan.data, command.training.overwrite
+        assert data.environment is not None  # an acting plan has one
+        asked = sweep_plan(command.sweep, data.task, data.best)
         root = Path(command.training.out or f"runs/{data.name}")
+        if (root / CHECKPOINT).exists():
+            raise InputError(f"{root} is a run itself; give another --out for a comparison")
         directories = [root / method.name for method, _ in plan.methods]
-        plan.check(directories, overwrite=command.training.overwrite)
+        plan.check(directories, overwrite)
+        for directory in directories:
+            check_results(directory, data.environment, *asked, overwrite)
         for (method, settings), directory in zip(plan.methods, directories, strict=True):
             policies = self._train(plan, method, settings, directory)
-            self._sweep(directory, policies, data.environment, *sweep, overwrite=command.training.overwrite)
-        same_data = [d for d in _find_runs(root) if _is_evaluated(d, data.content_hash)]
-        write_atomically(root / runs.CONFIG, json.dumps(_configurations(same_data), indent=2) + "\n")
-        self._write_report(root, same_data)
+            self._sweep(directory, policies, data.environment, *asked)
+        configs = {directory.name: runs.read_config(directory) for directory in directories}
+        write_atomically(root / runs.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
+        self._write_report(root, directories)
 
     def train_only(self, command: cli.Train) -> None:
-        plan = self._plan(command.dataset, (command.method,), command.training, command.hyperparameters)
+        plan = self._plan(
+            command.dataset, (command.method,), command.training, command.hyperparameters, acting=False
+        )
         method, settings = plan.methods[0]
         directory = Path(command.training.out or f"runs/{plan.data.name}/{method.name}")
         plan.check([directory], overwrite=command.training.overwrite)
@@ -100,24 +105,28 @@ class Session:
     def evaluate(self, command: cli.Evaluate) -> None:
         use_device(command.device)
         root = Path(command.run)
-        found = _find_runs(root)
+        found = find_runs(root)
+        planned = []
         for directory in found:
             dataset = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
-            environment = command.env or dataset.environment
-            if environment is None:
+            if (environment := command.env or dataset.environment) is None:
                 raise InputError(f"{directory} names no environment to act in; give --env ID")
-            plan = sweep_plan(command.sweep, _task(dataset), dataset.best)
-            policies = Policies.load(directory)
-            self._sweep(directory, policies, environment, *plan, overwrite=command.overwrite)
-        if found != [root]:
-            self._write_report(root, found)
+            task = task_for(environment, dataset.lowest, dataset.best)
+            asked = sweep_plan(command.sweep, task, dataset.best)
+            check_results(directory, environment, *asked, command.overwrite)
+            planned.append((directory, environment, asked))
+        for directory, environment, asked in planned:
+            self._sweep(directory, Policies.load(directory), environment, *asked)
+        self._write_report(root, found)
 
     def report(self, command: cli.Report) -> None:
         if not command.runs:
             raise InputError("give at least one run directory")
-        found = [directory for name in command.runs for directory in _find_runs(Path(name))]
-        single = command.runs[0] if len(command.runs) == 1 else "report"
-        self._write_report(Path(command.out or single), found)
+        found = [directory for name in command.runs for directory in find_runs(Path(name))]
+        out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
+        if (out / CHECKPOINT).exists() and found != [out]:
+            raise InputError(f"{out} is a run and keeps its own results; give another --out")
+        self._write_report(out, found)
 
     def _plan(
         self,
@@ -125,8 +134,9 @@ class Session:
         names: Sequence[str],
         options: cli.TrainingOptions,
         hyperparameters: cli.Hyperparameters,
+        acting: bool,
     ) -> Plan:
-        plan = Plan.make(dataset, names, options, hyperparameters, self.command_line)
+        plan = Plan.make(dataset, names, options, hyperparameters, self.command_line, acting)
         for line in plan.lines():
             self.say(line)
         return plan
@@ -144,6 +154,8 @@ class Session:
                 plan.data, method, settings, plan.seeds, directory, plan.notes, update, lambda: self.stopping
             )
         self.training = False
+        if self.stopping:  # asked for during the last chunk: what is trained is saved
+            raise Interrupted
         return policies
 
     def _sweep(
@@ -153,101 +165,30 @@ class Session:
         environment: str,
         targets: tuple[float, ...],
         episodes: int,
-        overwrite: bool,
     ) -> None:
         name = policies.design.method.name
-        if (directory / RESULTS).exists() and not overwrite:
-            (found,) = read_results(directory / RESULTS)
-            same = tuple(found.targets.tolist()) == targets and found.returns.shape[2] == episodes
-            if not same:
-                raise InputError(
-                    f"{directory / RESULTS} was measured with other targets or episodes; "
-                    "--overwrite replaces it"
-                )
+        if is_measured(directory, environment, targets, episodes):
             self.say(f"{name}: already evaluated")
-        else:
-            rows = len(policies.seeds) * len(targets) * episodes
-            title = f"evaluating {name} ({rows:,} episodes)"
-            with progress(self.console, title, policies.design.horizon, "timesteps") as update:
-                found = evaluation.evaluate(policies, environment, targets, episodes, progress=update)
-        dataset = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
-        write_report(directory, [found], _task(dataset), dataset, _provenance([directory]))
+            return
+        rows = len(policies.seeds) * len(targets) * episodes
+        title = f"evaluating {name} ({rows:,} episodes)"
+        with progress(self.console, title, policies.design.horizon, "timesteps") as update:
+            sweep = evaluation.evaluate(policies, environment, targets, episodes, progress=update)
+        kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
+        dataset = dataclasses.replace(kept, environment=environment)
+        write_report(directory, [sweep], dataset.task, dataset, provenance([directory]))
 
     def _write_report(self, out: Path, directories: list[Path]) -> None:
-        datasets = [DatasetSummary.from_json(runs.read_config(d)["dataset"]) for d in directories]
+        datasets = [measured_on(directory) for directory in directories]
         for directory, dataset in zip(directories, datasets, strict=True):
-            if dataset.content_hash != datasets[0].content_hash:
+            if dataset != datasets[0]:
                 raise InputError(
-                    f"{directory} was trained on {dataset.name}, {directories[0]} on {datasets[0].name}; "
-                    "a report shows one dataset"
+                    f"{directory} is about {dataset.name} in {dataset.environment}, {directories[0]} about "
+                    f"{datasets[0].name} in {datasets[0].environment}; a report shows one dataset"
                 )
-        sweeps = _read_sweeps(directories)
-        summary = write_report(out, sweeps, _task(datasets[0]), datasets[0], _provenance(directories))
+        dataset, sweeps = datasets[0], read_sweeps(directories)
+        summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories))
         self.output.print(summary_table(summary))
-        self.output.print(
-            headline(summary["methods"], _task(datasets[0]), datasets[0].best), highlight=False, markup=False
-        )
-        self.output.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True, markup=False)
-
-
-def _task(dataset: DatasetSummary) -> Task:
-    return task_for(dataset.environment, dataset.lowest, dataset.best)
-
-
-def _find_runs(path: Path) -> list[Path]:
-    """The run directories at a path: itself, or those directly below it."""
-    if not path.is_dir():
-        raise InputError(f"no such run: {path} is not a directory")
-    if (path / CHECKPOINT).exists():
-        return [path]
-    order = list(METHODS)
-    found = [child.parent for child in path.glob(f"*/{CHECKPOINT}")]
-    if not found:
-        raise InputError(f"{path} holds no run: neither it nor a directory below it has a {CHECKPOINT}")
-    return sorted(found, key=lambda d: (order.index(d.name) if d.name in order else len(order), d.name))
-
-
-def _is_evaluated(directory: Path, content_hash: str) -> bool:
-    return (directory / RESULTS).exists() and (
-        runs.read_config(directory)["dataset"]["content_hash"] == content_hash
-    )
-
-
-def _configurations(directories: list[Path]) -> dict[str, Any]:
-    return {"runs": {directory.name: runs.read_config(directory) for directory in directories}}
-
-
-def _read_sweeps(directories: list[Path]) -> list[Sweep]:
-    sweeps: list[Sweep] = []
-    for directory in directories:
-        if not (directory / RESULTS).exists():
-            raise InputError(f"{directory} is not evaluated yet; `cwbc evaluate {directory}` does it")
-        (sweep,) = read_results(directory / RESULTS)
-        sweeps.append(sweep)
-    names = [sweep.method for sweep in sweeps]
-    # The same method from two runs is told apart by where it lies.
-    return [
-        dataclasses.replace(sweep, method=f"{sweep.method} ({directory})")
-        if names.count(sweep.method) > 1
-        else sweep
-        for sweep, directory in zip(sweeps, directories, strict=True)
-    ]
-
-
-def _provenance(directories: list[Path]) -> dict[str, str]:
-    configs = {directory: runs.read_config(directory) for directory in directories}
-
-    def each(value: Callable[[dict[str, Any]], str]) -> str:
-        return "\n".join(dict.fromkeys(value(config) for config in configs.values()))
-
-    return {
-        "command": each(lambda c: c["notes"].get("command", "")),
-        "preset": each(lambda c: c["notes"].get("preset", "")),
-        "steps": each(lambda c: f"{c['training']['steps']:,} of {c['training']['batch_size']} windows"),
-        "training time": "\n".join(
-            f"{config['method']['name']}: {runs.training_seconds(directory):,.0f} s"
-            for directory, config in configs.items()
-        ),
-        "hardware": each(lambda c: f"{c['hardware']['device']}, {c['hardware']['cores']} cores"),
-        "versions": each(lambda c: ", ".join(f"{name} {version}" for name, version in c["versions"].items())),
-    }
+        finding = headline(summary["methods"], dataset.task, dataset.best)
+        self.output.print(finding, highlight=False, markup=False)
+        self.output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)

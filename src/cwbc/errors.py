@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -20,5 +21,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
 def require(valid: bool, name: str, value: object, wanted: str) -> None:
     """Refuse a setting with a value that makes no sense."""
-    if not valid:
+    if not valid or (isinstance(value, float) and not math.isfinite(value)):
         raise InputError(f"{name} must be {wanted}; got {value}")
+
+
+class DivergenceError(RuntimeError):
+    """Training went where no number is."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cwbc import simulators
 from cwbc.design import Design
 from cwbc.device import over_seeds
-from cwbc.errors import InputError
+from cwbc.errors import InputError, require
 from cwbc.policy import History, Policies, act
 from cwbc.results import Sweep
 from cwbc.sampling import normalized
@@ -37,6 +37,10 @@ def evaluate(
         progress: told the number of timesteps done.
     """
     asked = np.unique(np.asarray(targets, np.float64))
+    if not asked.size or not np.isfinite(asked).all():
+        raise InputError(f"targets must be at least one finite number; got {list(targets)}")
+    require(episodes >= 1, "episodes", episodes, "at least 1")
+    require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(asked), episodes)
     simulator = simulators.make(environment, int(np.prod(shape)))
     try:
@@ -80,6 +84,8 @@ def _roll_out(
             remaining.astype(np.float32).reshape(by_seed),
         )
         chosen = np.asarray(actions).reshape(rows, *actions.shape[2:])
+        if simulator.action_bounds is not None:
+            chosen = chosen.clip(*simulator.action_bounds)
         outcome = simulator.step(active, chosen[active])
         returns[active] += outcome.rewards
         lengths[active] += 1
@@ -130,7 +136,8 @@ def check_environment(data: Trajectories, environment: str) -> None:
     simulator = simulators.make(environment, 1)
     sizes = (data.observations.shape[1], data.action_size, data.discrete)
     try:
-        _compare(f"dataset {data.name}", *sizes, simulator, environment)
+        hint = "; --env ID says where the data is from"
+        _compare(f"dataset {data.name}", *sizes, simulator, environment, hint)
     finally:
         simulator.close()
 
@@ -142,6 +149,7 @@ def _compare(
     discrete: bool,
     simulator: simulators.Simulator,
     environment: str,
+    hint: str = "",
 ) -> None:
     kinds = {True: "discrete actions", False: "action dimensions"}
     # Logged discrete actions may leave out the highest ones, but cannot exceed what there is.
@@ -152,5 +160,5 @@ def _compare(
         raise InputError(
             f"{what} does not fit {environment}: it has {observation_size} observation dimensions and "
             f"{action_size} {kinds[discrete]}, the environment {simulator.observation_size} and "
-            f"{simulator.action_size} {kinds[simulator.discrete]}"
+            f"{simulator.action_size} {kinds[simulator.discrete]}{hint}"
         )

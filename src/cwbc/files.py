@@ -17,5 +17,11 @@ def write_atomically(path: Path, data: bytes | str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
-    finally:
+    except BaseException:
         aside.unlink(missing_ok=True)
+        raise
+
+
+def is_aside(path: Path) -> bool:
+    """Whether a file is what a kill in the middle of a write left behind."""
+    return path.name.startswith(".") and path.name.endswith(".tmp")

@@ -38,6 +38,7 @@ def interval(
     Jackknife error times Student's t: for a mean exactly the textbook interval, and unlike a bootstrap
     it needs no random numbers and is not far too narrow with the three to ten seeds people can afford.
     """
+    samples = np.where(np.isfinite(samples), samples, np.nan)  # inf - inf would warn on the way to NaN
     value = statistic(samples)
     seeds = len(samples)
     if seeds < 2:

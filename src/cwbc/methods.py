@@ -150,6 +150,8 @@ def small(method: Method) -> Method:
 
 def sized(name: str, preset: Preset) -> tuple[Method, Training]:
     """A method and its training at a preset's sizes."""
+    if preset not in ("paper", "small"):
+        raise unknown("preset", preset, ("paper", "small"))
     if preset == "paper":
         return parse(name), Training()
     return small(parse(name)), Training(steps=5_000, batch_size=32)

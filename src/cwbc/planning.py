@@ -14,7 +14,7 @@ from cwbc import evaluation, runs
 from cwbc.datasets import load
 from cwbc.design import Design
 from cwbc.device import default_precision
-from cwbc.errors import InputError
+from cwbc.errors import InputError, require
 from cwbc.methods import Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
 from cwbc.trajectories import Trajectories
@@ -44,20 +44,24 @@ class Plan:
         options: cli.TrainingOptions,
         hyperparameters: cli.Hyperparameters,
         command_line: str,
+        acting: bool,
     ) -> Plan:
-        """The plan of a command line."""
+        """The plan of a command line; `acting` says whether the policies are to act as well."""
         given = hyperparameters.given()
         if options.steps is not None:
             given["steps"] = options.steps
-        if options.seeds is not None and options.seeds < 1:
-            raise InputError(f"--seeds must be at least 1; got {options.seeds}")
+        if options.seeds is not None:
+            require(options.seeds >= 1, "--seeds", options.seeds, "at least 1")
         check_methods(names, "paper", given)  # before the seconds that a device and a dataset take
         device = use_device(options.device)
         preset: Preset = options.preset or ("small" if device == "cpu" else "paper")
         given.setdefault("precision", default_precision())
         data = load(dataset, options.env)
-        if data.environment is not None:
+        # Training needs no environment, so one that is not registered here is no hindrance to it.
+        if data.environment is not None and (acting or data.time_limit is not None):
             evaluation.check_environment(data, data.environment)
+        if acting and data.environment is None:
+            raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
         seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
         notes = {
@@ -83,13 +87,18 @@ class Plan:
         return lines
 
     def check(self, directories: list[Path], overwrite: bool) -> None:
-        """Refuse directories that hold something else, or make room where that was asked for."""
-        for (method, settings), directory in zip(self.methods, directories, strict=True):
-            design = Design.fit(method, self.data, settings.context)
-            config = runs.configuration(self.data, design, settings, self.seeds, self.notes)
-            if overwrite:
-                runs.discard_other(directory, config)
-            runs.check_same(directory, config)
+        """Refuse directories that hold something else; make room where that was asked for."""
+        configs = [
+            runs.configuration(
+                self.data, Design.fit(method, self.data, settings.context), settings, self.seeds, self.notes
+            )
+            for method, settings in self.methods
+        ]
+        planned = list(zip(directories, configs, strict=True))
+        for directory, config in planned:
+            runs.check_same(directory, config, overwrite)
+        for directory, config in planned if overwrite else []:  # once all of them are known to be all right
+            runs.discard_other(directory, config)
 
 
 def use_device(device: str | None) -> str:
@@ -135,8 +144,7 @@ def check_methods(
 def sweep_plan(options: cli.SweepOptions, task: Task, best: float) -> tuple[tuple[float, ...], int]:
     """The targets to ask for, and how many episodes each."""
     episodes = DEFAULT_EPISODES if options.episodes is None else options.episodes
-    if episodes < 1:
-        raise InputError(f"--episodes must be at least 1; got {episodes}")
+    require(episodes >= 1, "--episodes", episodes, "at least 1")
     if options.targets is None:
         return task.targets(best), episodes
     try:

@@ -17,7 +17,6 @@ from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.layers import Parameters
 from cwbc.sampling import normalized
-from cwbc.tasks import Task, task_for
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -107,11 +106,11 @@ class Policy:
         """The action for an observation; `reward` is what the previous action earned (none at the first)."""
         if self._history is None:
             raise InputError("call begin(target) before act(observation)")
-        self._spend(reward)
         observations = np.asarray(observation, np.float32)
         expected = (*self._remaining.shape, self.design.observation_size)
         if observations.shape != expected:
             raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
+        self._spend(reward)
         self._history, actions = _act(
             self.design,
             self.parameters,
@@ -135,6 +134,8 @@ class Policy:
         rewards = np.asarray(reward, np.float64)
         if rewards.shape != self._remaining.shape:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
+        if not np.isfinite(rewards).all():
+            raise InputError(f"a reward is a finite number; got {reward!r}")
         self._remaining = self._remaining - rewards
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -167,12 +168,6 @@ class Policies:
     observation_mean: NDArray[np.float32]
     observation_deviation: NDArray[np.float32]
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-    @property
-    def task(self) -> Task:
-        """The yardsticks of the data that the policies were trained on."""
-        about = self.about
-        return task_for(about["environment"], about["lowest_return"], about["best_return"])
 
     def policy(self, seed: int | None = None) -> Policy:
         """The policy of one seed, by default the first."""

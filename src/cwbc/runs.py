@@ -10,39 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from cwbc import checkpoints
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.design import Design
 from cwbc.errors import InputError
-from cwbc.files import write_atomically
+from cwbc.files import is_aside, write_atomically
 from cwbc.methods import Training, to_json
 from cwbc.policy import CHECKPOINT
-from cwbc.reporting import REPORT_FILES
-from cwbc.reporting.dataset import DatasetSummary
 from cwbc.trajectories import Trajectories
 from cwbc.updates import State
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
+RESULTS = "results.csv"
+SUMMARY = "summary.json"
+PICTURE = "reliability.png"
+PAGE = "report.html"
 _VERSIONED = ("cwbc", "jax", "jaxlib", "optax", "numpy", "mujoco", "gymnasium")
-
-
-def describe(data: Trajectories) -> DatasetSummary:
-    """What a run keeps of its dataset, so that reports never need the data."""
-    counts, edges = np.histogram(data.returns, bins=min(50, max(10, data.episodes // 4)))
-    return DatasetSummary(
-        name=data.name,
-        environment=data.environment,
-        content_hash=data.content_hash,
-        episodes=data.episodes,
-        steps=data.steps,
-        lowest=data.lowest,
-        best=data.best,
-        mean_return=float(data.returns.mean()),
-        histogram_edges=tuple(edges.tolist()),
-        histogram_counts=tuple(counts.tolist()),
-    )
 
 
 def configuration(
@@ -54,7 +39,7 @@ def configuration(
         "training": to_json(settings),
         "seeds": list(seeds),
         "horizon": design.horizon,
-        "dataset": describe(data).to_json(),
+        "dataset": DatasetSummary.of(data).to_json(),
         "notes": notes,
         "versions": {name: importlib.metadata.version(name) for name in _VERSIONED}
         | {"python": platform.python_version()},
@@ -62,17 +47,17 @@ def configuration(
     }
 
 
-def check_same(directory: Path, config: dict[str, Any]) -> None:
-    """Refuse to go on with a run that was begun with other settings."""
+def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False) -> None:
+    """Refuse a directory of other things, and a run that was begun with other settings unless `overwrite`."""
     if not (directory / CONFIG).exists():
-        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        if directory.exists() and (not directory.is_dir() or not all(map(is_aside, directory.iterdir()))):
             raise InputError(f"{directory} is not empty and holds no run; give another --out")
         return
     different = [
         f"{name} was {old!r}, now {new!r}"
         for name, (old, new) in _differences(_identity(read_config(directory)), _identity(config)).items()
     ]
-    if different:
+    if different and not overwrite:
         raise InputError(
             f"{directory} holds a run with other settings: {'; '.join(different[:4])}; "
             "give another --out, or --overwrite to begin anew"
@@ -83,7 +68,7 @@ def discard_other(directory: Path, config: dict[str, Any]) -> None:
     """Remove the files of a run that was begun with other settings; nothing else is touched."""
     if (directory / CONFIG).exists() and _identity(read_config(directory)) != _identity(config):
         # The configuration goes last: a kill before that leaves a directory that can be discarded again.
-        for name in (CHECKPOINT, METRICS, *REPORT_FILES, CONFIG):
+        for name in (CHECKPOINT, METRICS, RESULTS, SUMMARY, PICTURE, PAGE, CONFIG):
             (directory / name).unlink(missing_ok=True)
 
 
@@ -93,14 +78,10 @@ def steps_done(directory: Path) -> int:
     return int(checkpoints.read_description(path)["step"]) if path.exists() else 0
 
 
-def training_seconds(directory: Path) -> float:
-    """How long a run was trained, over all its sittings."""
-    rows = [json.loads(line) for line in (directory / METRICS).read_text().splitlines()]
-    later = [*rows[1:], {"seconds": 0.0}]
-    # The clock begins anew with every sitting: its last row is the one before a fall.
-    return sum(
-        row["seconds"] for row, after in zip(rows, later, strict=True) if after["seconds"] < row["seconds"]
-    )
+def training_seconds(directory: Path) -> float | None:
+    """How long a run was trained, over all its sittings; None where its metrics are gone."""
+    rows = _metrics(directory / METRICS)
+    return rows[-1]["seconds"] if rows else None
 
 
 def read_config(directory: Path) -> dict[str, Any]:
@@ -118,54 +99,82 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 
 class Keeper:
-    """The files of a run."""
+    """The files of a run while it is trained."""
 
-    def __init__(self, directory: Path, config: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, config: dict[str, Any], description: dict[str, Any]) -> None:
         check_same(directory, config)
         self._checkpoint = directory / CHECKPOINT
         self._metrics = directory / METRICS
+        self._description = description
         directory.mkdir(parents=True, exist_ok=True)
-        if not (directory / CONFIG).exists():
-            write_atomically(directory / CONFIG, json.dumps(config, indent=2) + "\n")
+        path = directory / CONFIG
+        if not path.exists():
+            write_atomically(path, json.dumps(config, indent=2) + "\n")
+        elif self._checkpoint.exists() and (kept := _with_sitting(read_config(directory), config)):
+            write_atomically(path, json.dumps(kept, indent=2) + "\n")
 
-    def resume(self, like: State) -> tuple[State, int] | None:
-        """The state of the checkpoint and its step; the metrics after it are dropped."""
+    def resume(self, like: State) -> tuple[State, int, float]:
+        """The state to go on from, its step and the seconds it took: the checkpoint's, or the beginning."""
         if not self._checkpoint.exists():
             self._metrics.unlink(missing_ok=True)
-            return None
+            return like, 0, 0.0
         tensors, description = checkpoints.read(self._checkpoint)
         step = int(description["step"])
-        parameters = checkpoints.unflatten("parameters", like.parameters, tensors)
-        if step == description["steps"]:
-            return State(jax.tree.map(jax.numpy.asarray, parameters), like.optimizer), step
-        optimizer = checkpoints.unflatten("optimizer", like.optimizer, tensors)
-        kept = [line for line in self._metrics.read_text().splitlines() if _step_of(line) <= step]
-        write_atomically(self._metrics, "".join(f"{line}\n" for line in kept))
-        return jax.tree.map(jax.numpy.asarray, State(parameters, optimizer)), step
+        try:
+            parameters = checkpoints.unflatten("parameters", like.parameters, tensors)
+            optimizer = like.optimizer
+            if step < description["steps"]:
+                optimizer = checkpoints.unflatten("optimizer", like.optimizer, tensors)
+        except KeyError as error:
+            raise InputError(
+                f"{self._checkpoint} lacks {error}: it was written by another version of cwbc or optax"
+            ) from error
+        rows = [row for row in _metrics(self._metrics) if row["step"] <= step]
+        write_atomically(self._metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
+        state = jax.tree.map(jax.numpy.asarray, State(parameters, optimizer))
+        return state, step, rows[-1]["seconds"] if rows else 0.0
 
-    def save(self, header: dict[str, Any], state: State, step: int) -> None:
-        tensors = checkpoints.flatten("parameters", state.parameters) | header["statistics"]
-        if step < header["steps"]:  # a finished run has no more use for the optimizer's moments
+    def save(self, state: State, step: int, statistics: dict[str, Any]) -> None:
+        """Replace the checkpoint."""
+        tensors = checkpoints.flatten("parameters", state.parameters) | statistics
+        if step < self._description["steps"]:  # a finished run has no more use for the optimizer's moments
             tensors |= checkpoints.flatten("optimizer", state.optimizer)
-        description = {name: value for name, value in header.items() if name != "statistics"}
-        checkpoints.write(self._checkpoint, tensors, {**description, "step": step})
+        checkpoints.write(self._checkpoint, tensors, {**self._description, "step": step})
 
     def record(self, row: dict[str, Any]) -> None:
+        """Add a line to the metrics."""
         with self._metrics.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
 
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")  # a line that a kill cut short
+def _with_sitting(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
+    """The configuration with this sitting's versions and hardware added, if they are new to it."""
+    names = ("versions", "hardware")
+    sittings = [{name: kept[name] for name in names}, *kept.get("later_sittings", [])]
+    sitting = {name: now[name] for name in names}
+    if sitting in sittings:
+        return None
+    return {**kept, "later_sittings": [*sittings[1:], sitting]}
+
+
+def _metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics file, but for one that a kill cut short."""
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
 
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
     dataset = config["dataset"]
     return {
-        **{name: config[name] for name in ("method", "training", "seeds", "horizon")},
+        "method": {name: value for name, value in config["method"].items() if name != "name"},
+        **{name: config[name] for name in ("training", "seeds", "horizon")},
         "dataset": {name: dataset[name] for name in ("content_hash", "environment")},
     }
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.methods import Method
-from cwbc.regularizers import Conservative
 from cwbc.trajectories import Trajectories
 
 
@@ -53,7 +52,7 @@ def normalized(
 
 def to_device(data: Trajectories, method: Method) -> DeviceData:
     """The dataset as a method samples it."""
-    regularizer = method.regularizer or Conservative()
+    none = np.zeros(data.episodes, bool)
     return DeviceData(
         observations=jnp.asarray(normalized(data.observations, *data.observation_statistics)),
         actions=jnp.asarray(data.actions),
@@ -62,7 +61,7 @@ def to_device(data: Trajectories, method: Method) -> DeviceData:
         lengths=jnp.asarray(data.lengths, jnp.int32),
         thresholds=jnp.asarray(thresholds(method.weighting.probabilities(data))),
         shortfalls=jnp.asarray(data.best - data.returns, jnp.float32),
-        selected=jnp.asarray(regularizer.selected(data)),
+        selected=jnp.asarray(method.regularizer.selected(data) if method.regularizer else none),
     )
 
 

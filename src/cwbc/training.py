@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.design import Design
+from cwbc.errors import DivergenceError
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
 from cwbc.runs import Keeper, configuration
@@ -22,11 +25,7 @@ from cwbc.updates import Losses, State, chunk_length, initialize, run_chunk
 SAVE_INTERVAL = 60.0  # seconds between checkpoints
 
 
-class DivergenceError(RuntimeError):
-    """The loss stopped being a number."""
-
-
-class Interrupted(Exception):
+class Interrupted(KeyboardInterrupt):
     """Training was asked to stop and has saved its state."""
 
 
@@ -47,84 +46,92 @@ def train(
         should_stop: asked between chunks; once it says yes, the state is saved and Interrupted is raised.
     """
     design = Design.fit(method, data, settings.context)
-    header = _header(design, settings, seeds, data)
-    keeper = None
-    if directory is not None:
-        keeper = Keeper(directory, configuration(data, design, settings, seeds, notes or {}))
-    state, step = initialize(design, settings, seeds), 0
-    if keeper is not None and (found := keeper.resume(state)) is not None:
-        state, step = found
-    if step < settings.steps:
-        loop = _Loop(design, settings, seeds, keeper, header, progress)
-        state = loop.run(state, step, to_device(data, design.method), should_stop)
-    return Policies(design, state.parameters, seeds, *data.observation_statistics, header["about"])
-
-
-def _header(design: Design, settings: Training, seeds: tuple[int, ...], data: Trajectories) -> dict[str, Any]:
-    mean, deviation = data.observation_statistics
-    return {
+    description: dict[str, Any] = {
         "design": design.to_json(),
         "seeds": list(seeds),
         "steps": settings.steps,
-        "about": {
-            "dataset": data.name,
-            "content_hash": data.content_hash,
-            "environment": data.environment,
-            "lowest_return": data.lowest,
-            "best_return": data.best,
-            "cwbc": importlib.metadata.version("cwbc"),
-        },
-        "statistics": {"observation_mean": mean, "observation_deviation": deviation},
+        "about": _about(data),
+    }
+    keeper = None
+    state, step, seconds = initialize(design, settings, seeds), 0, 0.0
+    if directory is not None:
+        config = configuration(data, design, settings, seeds, notes or {})
+        keeper = Keeper(directory, config, description)
+        state, step, seconds = keeper.resume(state)
+    policies = Policies(design, state.parameters, seeds, *data.observation_statistics, description["about"])
+    if step == settings.steps:
+        return policies
+    loop = _Loop(policies, settings, to_device(data, design.method), keeper, progress, should_stop)
+    return dataclasses.replace(policies, parameters=loop.run(state, step, seconds).parameters)
+
+
+def _about(data: Trajectories) -> dict[str, Any]:
+    return {
+        "dataset": data.name,
+        "content_hash": data.content_hash,
+        "environment": data.environment,
+        "lowest_return": data.lowest,
+        "best_return": data.best,
+        "cwbc": importlib.metadata.version("cwbc"),
     }
 
 
+@dataclasses.dataclass(frozen=True)
 class _Loop:
     """Chunks of training, with what lives between them."""
 
-    def __init__(
-        self,
-        design: Design,
-        settings: Training,
-        seeds: tuple[int, ...],
-        keeper: Keeper | None,
-        header: dict[str, Any],
-        progress: Callable[[int], None] | None,
-    ) -> None:
-        self._design, self._settings, self._seeds = design, settings, seeds
-        self._keeper, self._header, self._progress = keeper, header, progress
-        self._began = self._saved = time.monotonic()
+    policies: Policies  # what is being trained, as it was
+    settings: Training
+    data: DeviceData
+    keeper: Keeper | None
+    progress: Callable[[int], None] | None
+    should_stop: Callable[[], bool]
 
-    def run(self, state: State, step: int, data: DeviceData, should_stop: Callable[[], bool]) -> State:
-        total = self._settings.steps
-        length = chunk_length(self._design, self._settings, state)
+    def run(self, state: State, step: int, seconds_before: float) -> State:
+        design, seeds, total = self.policies.design, self.policies.seeds, self.settings.steps
+        length = chunk_length(design, self.settings, state)
+        saved = time.monotonic()
+        since = saved - seconds_before
         pending = None
         while step < total:
             count = min(length, total - step)
-            state, losses = run_chunk(self._design, self._settings, state, data, self._seeds, step, count)
+            state, losses = run_chunk(design, self.settings, state, self.data, seeds, step, count)
             if pending is not None:  # looked at while the device works on the next chunk
-                self._settle(*pending)
+                self._settle(*pending, since)
             pending, step = (step, losses), step + count
-            stopping = should_stop()
-            if stopping or step == total or time.monotonic() - self._saved >= SAVE_INTERVAL:
-                self._settle(*pending)
+            stopping = self.should_stop()
+            if stopping or step == total or time.monotonic() - saved >= SAVE_INTERVAL:
+                self._settle(*pending, since)
                 pending = None
-                if self._keeper is not None:
-                    self._keeper.save(self._header, state, step)
-                self._saved = time.monotonic()
+                self._save(state, step)
+                saved = time.monotonic()
             if stopping and step < total:
                 raise Interrupted
         return state
 
-    def _settle(self, first_step: int, losses: Losses) -> None:
+    def _settle(self, first_step: int, losses: Losses, since: float) -> None:
         values = {name: np.asarray(value) for name, value in losses.items()}
-        _check_finite(values, self._seeds, first_step)
+        seconds = time.monotonic() - since
+        _check_finite(values, self.policies.seeds, first_step)
         step = first_step + len(values["loss"])
-        if self._keeper is not None:
+        if self.keeper is not None:
             means = {name: value.mean(axis=0).tolist() for name, value in values.items()}
-            seconds = round(time.monotonic() - self._began, 3)
-            self._keeper.record({"step": step, "seconds": seconds, **means})
-        if self._progress is not None:
-            self._progress(step)
+            self.keeper.record({"step": step, "seconds": round(seconds, 3), **means})
+        if self.progress is not None:
+            self.progress(step)
+
+    def _save(self, state: State, step: int) -> None:
+        finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state.parameters)
+        bad = np.flatnonzero(~np.all(jax.tree.leaves(finite), axis=0))
+        if bad.size:  # a step's loss is that of the parameters before it, so the last update shows only here
+            seed = self.policies.seeds[bad[0]]
+            raise DivergenceError(f"the parameters of seed {seed} are not finite after step {step - 1}")
+        if self.keeper is not None:
+            statistics = {
+                "observation_mean": self.policies.observation_mean,
+                "observation_deviation": self.policies.observation_deviation,
+            }
+            self.keeper.save(state, step, statistics)
 
 
 def _check_finite(losses: dict[str, NDArray[np.float32]], seeds: tuple[int, ...], first_step: int) -> None:

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.intervals import interval
-from cwbc.reporting.dataset import DatasetSummary
 from cwbc.reporting.figures import DOTS_PER_INCH, INCHES, draw, reliability_figure
 from cwbc.results import Sweep
 from cwbc.tasks import TASKS, Task, task_for

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from cwbc.reporting.dataset import DatasetSummary
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.page import report_page
 from cwbc.reporting.wording import PERCENT, headline
 from cwbc.results import MethodSummary, Sweep, summarize

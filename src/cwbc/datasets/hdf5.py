@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.errors import InputError
+from cwbc.simulators import time_limit
 from cwbc.trajectories import Trajectories, from_flat
 
 KEYS = ("observations", "actions", "rewards", "terminals", "timeouts")
@@ -31,8 +31,9 @@ def read(path: Path, environment: str | None = None) -> Trajectories:
         raise
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:  # h5py's, for damaged files
         raise InputError(f"{path} cannot be read as HDF5 (truncated, or another format): {error}") from error
-    environment = environment or _registered(named) or _environment_of(path.stem)
-    spec = gymnasium.registry.get(environment) if environment else None
+    if isinstance(named, bytes):
+        named = named.decode(errors="ignore")
+    environment = environment or (str(named) if named else _environment_of(path.stem))
     return from_flat(
         path.stem,
         observations,
@@ -41,15 +42,8 @@ def read(path: Path, environment: str | None = None) -> Trajectories:
         terminals,
         timeouts,
         environment=environment,
-        time_limit=spec.max_episode_steps if spec else None,
+        time_limit=time_limit(environment) if environment else None,
     )
-
-
-def _registered(environment: object) -> str | None:
-    """A name that Gymnasium knows, or None."""
-    if isinstance(environment, bytes):
-        environment = environment.decode(errors="replace")
-    return environment if isinstance(environment, str) and environment in gymnasium.registry else None
 
 
 def _arrays(path: Path, file: h5py.File) -> list[NDArray[Any]]:

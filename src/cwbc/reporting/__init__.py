@@ -11,8 +11,8 @@ from typing import Any, TypedDict
 from rich.table import Table
 from rich.text import Text
 
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.files import write_atomically
-from cwbc.reporting.dataset import DatasetSummary
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import report_page
 from cwbc.reporting.wording import landmarks, value_and_interval
@@ -20,9 +20,6 @@ from cwbc.results import MethodSummary, Sweep, summarize, write_results
 from cwbc.tasks import Task
 
 __all__ = ["DatasetSummary", "Summary", "summary_table", "write_report"]
-
-
-REPORT_FILES = ("results.csv", "summary.json", "reliability.png", "report.html")
 
 
 class Summary(TypedDict):

@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.intervals import Array, interval
-from cwbc.reporting.dataset import DatasetSummary
 from cwbc.reporting.wording import Landmark, amount, landmarks
 from cwbc.results import Sweep
 from cwbc.tasks import Task

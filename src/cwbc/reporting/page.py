@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from html import escape
 
-from cwbc.reporting.dataset import DatasetSummary
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.style import STYLE
 from cwbc.reporting.wording import amount, headline, landmarks, score, value_and_interval
 from cwbc.results import MethodSummary, Point, same_target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ class Simulator(Protocol):
     observation_size: int
     action_size: int  # dimensions of a continuous action, or the number of discrete ones
     discrete: bool
+    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None  # lowest and highest; None when discrete
     horizon: int  # H, the longest an episode can be
 
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
@@ -54,3 +56,17 @@ def make(environment: str, count: int, threads: int = 0) -> Simulator:
     from cwbc.simulators import generic
 
     return generic.Generic(environment, count)
+
+
+def time_limit(environment: str) -> int | None:
+    """The longest that an episode of a registered environment can be, or None where that is not known."""
+    import gymnasium
+
+    module, _, name = environment.rpartition(":")
+    try:
+        if module:  # "module:Name-v0" registers itself when the module is imported
+            importlib.import_module(module)
+    except ImportError:
+        return None
+    spec = gymnasium.registry.get(name)
+    return None if spec is None else spec.max_episode_steps

@@ -21,6 +21,7 @@ class Generic:
     """Copies of one Gymnasium environment with flat observations and either kind of action."""
 
     _box: spaces.Box[Any] | None  # of the actions; None when they are discrete
+    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None
 
     def __init__(self, environment: str, count: int) -> None:
         first = _make(environment)
@@ -30,8 +31,9 @@ class Generic:
             raise InputError(f"{environment} has observations in {observations}; only Box is supported")
         if isinstance(actions, spaces.Box):
             self._box, self.action_size = actions, math.prod(actions.shape)
+            self.action_bounds = (actions.low.reshape(-1), actions.high.reshape(-1))
         elif isinstance(actions, spaces.Discrete) and actions.start == 0:
-            self._box, self.action_size = None, int(actions.n)
+            self._box, self.action_size, self.action_bounds = None, int(actions.n), None
         else:
             raise InputError(
                 f"{environment} has actions in {actions}; only Box and Discrete from 0 are supported"
@@ -51,7 +53,7 @@ class Generic:
         return observations
 
     def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
-        """Advance the given episodes by one step; actions beyond a Box are clipped to it."""
+        """Advance the given episodes by one step."""
         count = len(episodes)
         observations = np.empty((count, self.observation_size), self._dtype)
         rewards = np.empty(count)
@@ -71,8 +73,7 @@ class Generic:
         """The actions as the environment's own space has them."""
         if self._box is None:
             return actions.tolist()
-        shaped = np.reshape(actions, (len(actions), *self._box.shape))
-        return np.clip(shaped, self._box.low, self._box.high).astype(self._box.dtype)
+        return np.reshape(actions, (len(actions), *self._box.shape)).astype(self._box.dtype)
 
 
 def _make(environment: str) -> Any:

@@ -102,6 +102,8 @@ class Locomotion:
         self._controls: NDArray[np.float64] = self.batch.bind("ctrl")  # [episode, action]
         self.observation_size = model.nq - 1 + model.nv
         self.action_size = model.nu
+        low, high = model.actuator_ctrlrange.astype(np.float32).T
+        self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = (low, high)
 
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
         """Begin the given episodes anew, each where Gymnasium's `reset(seed=...)` begins it."""

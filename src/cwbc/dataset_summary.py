@@ -6,7 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from cwbc.errors import InputError
+from cwbc.tasks import Task, task_for
+from cwbc.trajectories import Trajectories
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +27,28 @@ class DatasetSummary:
     mean_return: float
     histogram_edges: tuple[float, ...]  # [bin + 1]
     histogram_counts: tuple[int, ...]  # [bin]
+
+    @classmethod
+    def of(cls, data: Trajectories) -> DatasetSummary:
+        """The summary of a dataset."""
+        counts, edges = np.histogram(data.returns, bins=min(50, max(10, data.episodes // 4)))
+        return cls(
+            name=data.name,
+            environment=data.environment,
+            content_hash=data.content_hash,
+            episodes=data.episodes,
+            steps=data.steps,
+            lowest=data.lowest,
+            best=data.best,
+            mean_return=float(data.returns.mean()),
+            histogram_edges=tuple(edges.tolist()),
+            histogram_counts=tuple(counts.tolist()),
+        )
+
+    @property
+    def task(self) -> Task:
+        """The yardsticks that scores on this data are measured with."""
+        return task_for(self.environment, self.lowest, self.best)
 
     def to_json(self) -> dict[str, Any]:
         """The fields with lists for tuples, as JSON would hand them back."""

@@ -1,0 +1,107 @@
+"""Finished runs as they lie on disk: where they are, what was measured, and how it came about."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cwbc import runs
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import InputError
+from cwbc.methods import METHODS
+from cwbc.policy import CHECKPOINT
+from cwbc.results import Sweep, read_results
+
+
+def check_results(
+    directory: Path, environment: str, targets: tuple[float, ...], episodes: int, overwrite: bool
+) -> None:
+    """Refuse to replace results that were measured in another way, unless that was asked for."""
+    if overwrite or not (directory / runs.SUMMARY).exists():
+        return
+    if not is_measured(directory, environment, targets, episodes):
+        raise InputError(
+            f"{directory / runs.RESULTS} was measured with other targets or episodes, or in another "
+            "environment; --overwrite replaces it"
+        )
+
+
+def is_measured(directory: Path, environment: str, targets: tuple[float, ...], episodes: int) -> bool:
+    """Whether a run has results that were measured in just this way."""
+    if not (directory / runs.SUMMARY).exists():
+        return False
+    (sweep,) = read_sweeps([directory])
+    return (
+        measured_on(directory).environment == environment
+        and tuple(sweep.targets.tolist()) == targets
+        and sweep.returns.shape[2] == episodes
+    )
+
+
+def measured_on(directory: Path) -> DatasetSummary:
+    """The dataset of a run's results, with the environment that they were measured in."""
+    path = directory / runs.SUMMARY
+    if not path.exists():
+        raise InputError(f"{directory} is not evaluated yet; `cwbc evaluate {directory}` does it")
+    try:
+        return DatasetSummary.from_json(json.loads(path.read_text())["dataset"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+
+
+def find_runs(path: Path) -> list[Path]:
+    """The run directories at a path: itself, or those directly below it."""
+    if not path.is_dir():
+        raise InputError(f"no such run: {path} is not a directory")
+    if (path / CHECKPOINT).exists():
+        return [path]
+    order = list(METHODS)
+    found = [child.parent for child in path.glob(f"*/{CHECKPOINT}")]
+    if not found:
+        raise InputError(f"{path} holds no run: neither it nor a directory below it has a {CHECKPOINT}")
+    return sorted(found, key=lambda d: (order.index(d.name) if d.name in order else len(order), d.name))
+
+
+def read_sweeps(directories: list[Path]) -> list[Sweep]:
+    """The results of several runs, each under a name of its own."""
+    sweeps: list[Sweep] = []
+    for directory in directories:
+        found = read_results(directory / runs.RESULTS)
+        if len(found) != 1:
+            raise InputError(f"{directory / runs.RESULTS} holds {len(found)} methods; a run has one")
+        sweeps += found
+    names = [sweep.method for sweep in sweeps]
+    # The same method from two runs is told apart by where it lies.
+    return [
+        dataclasses.replace(sweep, method=f"{sweep.method} ({directory})")
+        if names.count(sweep.method) > 1
+        else sweep
+        for sweep, directory in zip(sweeps, directories, strict=True)
+    ]
+
+
+def provenance(directories: list[Path]) -> dict[str, str]:
+    """How runs came about, for people to read."""
+    configs = {directory: runs.read_config(directory) for directory in directories}
+
+    def each(value: Callable[[dict[str, Any]], str]) -> str:
+        return "\n".join(dict.fromkeys(value(config) for config in configs.values()))
+
+    return {
+        "command": each(lambda c: c["notes"].get("command", "")),
+        "preset": each(lambda c: c["notes"].get("preset", "")),
+        "steps": each(lambda c: f"{c['training']['steps']:,} of {c['training']['batch_size']} windows"),
+        "training time": "\n".join(
+            f"{config['method']['name']}: {_seconds(directory)}" for directory, config in configs.items()
+        ),
+        "hardware": each(lambda c: f"{c['hardware']['device']}, {c['hardware']['cores']} cores"),
+        "versions": each(lambda c: ", ".join(f"{name} {version}" for name, version in c["versions"].items())),
+    }
+
+
+def _seconds(directory: Path) -> str:
+    seconds = runs.training_seconds(directory)
+    return "unknown" if seconds is None else f"{seconds:,.0f} s"
