@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from toys import ENVIRONMENT, write_toy
 
+import cwbc
 from cwbc.cli import main
 from cwbc.policy import Policy
 
@@ -114,12 +115,16 @@ def test_nothing_finished_is_overwritten(
     out = shutil.copytree(compared / "out", tmp_path / "out")
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     dataset = compared / "toy.hdf5"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.txt").write_text("mine")
     refused: dict[str, tuple[str | Path, ...]] = {
         "is a run itself": ("compare", dataset, "bc", *TINY, "--out", out / "rvs"),
         "keeps its own results": ("report", out / "rvs", out / "rvs+cwbc", "--out", out / "rvs"),
         # found before bc is trained
         "or in another environment": ("compare", dataset, "bc", "rvs", *TINY, "--targets=1", "--out", out),
         "is not empty and holds no run": ("train", dataset, "bc", *TINY[:-1], "--out", tmp_path),
+        "holds other files, such as mine.txt": ("compare", dataset, "rvs", *TINY, "--out", tmp_path / "mine"),
+        "give another --out": ("report", out, "--out", tmp_path / "mine"),
         "Not a directory": ("train", dataset, "bc", *TINY[:-1], "--out", dataset / "below"),
     }
     for expected, arguments in refused.items():
@@ -261,9 +266,41 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"goes on from here:\ncwbc train {dataset} rvs --steps=1000000" in said
+    assert f"this goes on with it:\ncwbc train {dataset} rvs --steps=1000000" in said
     assert "Traceback" not in said
     assert (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_ctrl_c_outside_of_training_ends_at_once_without_a_traceback(compared: Path) -> None:
+    for seconds in (0.7, 1.5):  # amid the imports, and about at the end of them
+        command = [sys.executable, "-m", "cwbc", "report", str(compared / "out")]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert "Traceback" not in said
+        assert process.returncode in (130, -signal.SIGINT, 0)  # 0: it was done before
+
+
+def test_an_unfinished_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = write_toy(tmp_path / "toy.hdf5")
+    out = tmp_path / "r"
+    assert run("train", dataset, "rvs", *TINY[:-1], "--out", out) == 0
+    config = json.loads((out / "config.json").read_text())
+    config["training"]["steps"] = 40
+    (out / "config.json").write_text(json.dumps(config))
+    assert run("report", out) == 2
+    assert (
+        f"not trained to its end yet; this goes on with it:\ncwbc train {dataset}" in capsys.readouterr().err
+    )
+    (out / "checkpoint.safetensors").unlink()
+    assert run("evaluate", out) == 2
+    assert "has no checkpoint yet" in capsys.readouterr().err
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"cwbc {cwbc.__version__}\n"
 
 
 def test_help_explains_every_option_without_jax() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from cwbc.api import evaluate, train
     from cwbc.datasets import load
     from cwbc.errors import InputError
@@ -46,8 +48,14 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     # Importing jax takes seconds; the package and its help should not.
+    if name == "__version__":
+        return importlib.metadata.version("cwbc")
     if name not in _HOMES:
         raise AttributeError(f"module 'cwbc' has no attribute {name!r}")
     module, attribute = _HOMES[name]

@@ -9,9 +9,9 @@ from typing import Any
 
 from cwbc import evaluation
 from cwbc.datasets import load
-from cwbc.device import default_precision
+from cwbc.device import default_precision, default_preset
 from cwbc.errors import InputError
-from cwbc.methods import Method, Preset, Training, sized, with_options
+from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.policy import Policies
 from cwbc.results import Sweep
 from cwbc.tasks import task_for
@@ -23,8 +23,8 @@ def train(
     dataset: Trajectories | str | os.PathLike[str],
     method: Method | str,
     *,
-    seeds: int | Sequence[int] = 10,
-    preset: Preset = "paper",
+    seeds: int | Sequence[int] | None = None,
+    preset: Preset | None = None,
     training: Training | None = None,
     directory: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -32,13 +32,14 @@ def train(
     """Train a method on a dataset, one policy per seed.
 
     Args:
-        seeds: how many (then 0, 1, ...) or which.
-        preset: "paper" or "small", the sizes of a method given by name.
+        seeds: how many (then 0, 1, ...) or which; by default 10 with the paper preset, 3 with the small one.
+        preset: "paper" or "small", the sizes of a method given by name; by default paper on a GPU.
         training: replaces the preset's steps and batch.
         directory: where the run is kept; a call that was cut off goes on from there.
         options: hyper-parameters by name, such as steps=20_000, width=512 or coefficient=0.5.
     """
     data = dataset if isinstance(dataset, Trajectories) else load(dataset)
+    preset = preset or default_preset()
     named, preset_training = sized(method if isinstance(method, str) else "rvs", preset)
     if training is None:
         options.setdefault("precision", default_precision())
@@ -46,6 +47,7 @@ def train(
     chosen, settings, used = with_options(chosen, training or preset_training, options)
     if unused := sorted(set(options) - used):
         raise InputError(f"{chosen.name} has no option {', '.join(unused)}")
+    seeds = DEFAULT_SEEDS[preset] if seeds is None else seeds
     which = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not which or len(set(which)) < len(which) or min(which) < 0 or max(which) >= 2**32:
         raise InputError(f"seeds must be at least one, all different, from 0 to 2^32 - 1; got {seeds}")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
+import cwbc
 from cwbc.errors import DivergenceError, InputError
 
 Flat = arg(name="")  # the options of a group stand without its name
@@ -98,7 +99,7 @@ class TrainingOptions:
     env: Environment = None
     """Gymnasium id of the environment (default: what the dataset tells)."""
     out: Directory = None
-    """Directory of the results (default: runs/DATASET)."""
+    """Directory of the results (default: runs/DATASET; for train, METHOD below it)."""
     overwrite: Flag = False
     """Begin anew where the directory holds a run with other settings."""
 
@@ -118,7 +119,7 @@ class Compare:
     """Train each method with all seeds, sweep the asked return, and write a report."""
 
     dataset: Dataset
-    """A dataset file."""
+    """An HDF5 file in D4RL's layout."""
     methods: MethodNames
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc; such as rvs rvs+cwbc."""
     training: Annotated[TrainingOptions, Flat] = TrainingOptions()
@@ -131,7 +132,7 @@ class Train:
     """Train a method with all seeds; resumes by itself when the directory holds a checkpoint."""
 
     dataset: Dataset
-    """A dataset file."""
+    """An HDF5 file in D4RL's layout."""
     method: MethodName
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc."""
     training: Annotated[TrainingOptions, Flat] = TrainingOptions()
@@ -168,16 +169,23 @@ Command = Annotated[Compare | Train | Evaluate | Report, tyro.conf.ConsolidateSu
 
 def main(arguments: list[str] | None = None) -> None:
     """The `cwbc` command."""
+    if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+        print(f"cwbc {cwbc.__version__}")
+        sys.exit(0)
     command = tyro.cli(
         Command,
         args=arguments,
         prog="cwbc",
-        description="Reliable return-conditioned behavioural cloning for offline reinforcement learning.",
+        description="Reliable return-conditioned behavioural cloning for offline reinforcement learning. "
+        "`cwbc COMMAND --help` explains a command; `cwbc --version` tells the version.",
     )
     sys.exit(_run(command, shlex.join(["cwbc", *(sys.argv[1:] if arguments is None else arguments)])))
 
 
 def _run(command: Compare | Train | Evaluate | Report, command_line: str) -> int:
+    previous = signal.getsignal(signal.SIGINT)
+    # The imports take a second or two, in which an exception from Ctrl-C would end in a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from cwbc import commands
 
@@ -188,13 +196,20 @@ def _run(command: Compare | Train | Evaluate | Report, command_line: str) -> int
     except OSError as error:
         # A path that cannot be used is the user's to mend; a full disk is nobody's mistake.
         mendable = (
-            FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError | FileExistsError
+            FileNotFoundError,
+            NotADirectoryError,
+            IsADirectoryError,
+            PermissionError,
+            FileExistsError,
         )
-        return _failed(2 if isinstance(error, mendable) else 1, f"{error.filename}: {error.strerror}")
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _failed(2 if isinstance(error, mendable) else 1, text)
     except DivergenceError as error:
         return _failed(1, str(error))
     except KeyboardInterrupt:
-        return _failed(128 + signal.SIGINT, f"interrupted; this goes on from here:\n{command_line}")
+        return _failed(128 + signal.SIGINT, commands.interrupted(command_line))
+    finally:
+        signal.signal(signal.SIGINT, previous)
     return 0
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, assert_never
@@ -16,7 +18,15 @@ from cwbc import cli, evaluation, runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
-from cwbc.finished import check_results, find_runs, is_measured, measured_on, provenance, read_sweeps
+from cwbc.finished import (
+    check_place,
+    check_results,
+    find_runs,
+    is_measured,
+    measured_on,
+    provenance,
+    read_sweeps,
+)
 from cwbc.methods import Method, Training
 from cwbc.planning import Plan, sweep_plan, use_device
 from cwbc.policy import CHECKPOINT, Policies
@@ -35,15 +45,23 @@ def stoppable(command_line: str) -> Iterator[Session]:
 
     def stop(number: int, frame: Any) -> None:
         if session.stopping or not session.training:
-            raise KeyboardInterrupt
+            # Not an exception: raised inside a callback of the garbage collector, it would be lost.
+            session.console.show_cursor(True)
+            print(f"\ncwbc: {interrupted(command_line)}", file=sys.stderr, flush=True)
+            os._exit(128 + signal.SIGINT)
         session.stopping = True
-        session.say("stopping after this chunk; Ctrl-C again stops at once")
+        session.say("saving; Ctrl-C again stops at once")
 
     signal.signal(signal.SIGINT, stop)
     try:
         yield session
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def interrupted(command_line: str) -> str:
+    """What is said when a command was interrupted."""
+    return f"interrupted; this goes on with it:\n{command_line}"
 
 
 class Session:
@@ -56,7 +74,8 @@ class Session:
         self.stopping = self.training = False
 
     def say(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+        # A log keeps its lines whole; a terminal wraps them between words.
+        self.console.print(text, highlight=False, soft_wrap=not self.console.is_terminal, markup=False)
 
     def run(self, command: cli.Compare | cli.Train | cli.Evaluate | cli.Report) -> None:
         match command:
@@ -81,6 +100,7 @@ class Session:
         root = Path(command.training.out or f"runs/{data.name}")
         if (root / CHECKPOINT).exists():
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
+        check_place(root)
         directories = [root / method.name for method, _ in plan.methods]
         plan.check(directories, overwrite)
         for directory in directories:
@@ -100,7 +120,9 @@ class Session:
         directory = Path(command.training.out or f"runs/{plan.data.name}/{method.name}")
         plan.check([directory], overwrite=command.training.overwrite)
         self._train(plan, method, settings, directory)
-        self.say(f"trained: {directory}; `cwbc evaluate {directory}` measures it")
+        environment = "" if plan.data.environment else " --env ID"
+        self.say(f"trained: {directory}")
+        self.say(f"`cwbc evaluate {directory}{environment}` measures it")
 
     def evaluate(self, command: cli.Evaluate) -> None:
         use_device(command.device)
@@ -126,6 +148,7 @@ class Session:
         out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
         if (out / CHECKPOINT).exists() and found != [out]:
             raise InputError(f"{out} is a run and keeps its own results; give another --out")
+        check_place(out)
         self._write_report(out, found)
 
     def _plan(
@@ -146,6 +169,8 @@ class Session:
         if done == settings.steps:
             self.say(f"{method.name}: already trained")
             return Policies.load(directory)
+        if done == 0 and (directory / runs.METRICS).exists():
+            self.say(f"{method.name}: no checkpoint was reached before; beginning anew")
         if done:
             self.say(f"{method.name}: going on from step {done:,}")
         self.training = True
@@ -171,8 +196,8 @@ class Session:
             self.say(f"{name}: already evaluated")
             return
         rows = len(policies.seeds) * len(targets) * episodes
-        title = f"evaluating {name} ({rows:,} episodes)"
-        with progress(self.console, title, policies.design.horizon, "timesteps") as update:
+        self.say(f"{name}: {len(targets)} asked returns, {rows:,} episodes")
+        with progress(self.console, f"evaluating {name}", policies.design.horizon, "steps") as update:
             sweep = evaluation.evaluate(policies, environment, targets, episodes, progress=update)
         kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
         dataset = dataclasses.replace(kept, environment=environment)

@@ -23,3 +23,8 @@ def over_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 def default_precision() -> Literal["float32", "bfloat16"]:
     """bfloat16 products are a third faster or more on a GPU, and slower on a CPU."""
     return "float32" if on_cpu() else "bfloat16"
+
+
+def default_preset() -> Literal["paper", "small"]:
+    """The paper's sizes take hours on a CPU, and minutes on a GPU."""
+    return "small" if on_cpu() else "paper"

@@ -11,9 +11,27 @@ from typing import Any
 from cwbc import runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
+from cwbc.files import is_aside
 from cwbc.methods import METHODS
 from cwbc.policy import CHECKPOINT
 from cwbc.results import Sweep, read_results
+
+
+def check_place(root: Path) -> None:
+    """Refuse to put a report among files that are not ours."""
+    if not root.exists():
+        return
+    others = sorted(file.name for file in root.iterdir() if file.is_file() and not is_aside(file))
+    ours = _holds(root / runs.CONFIG, "runs", "method") or _holds(root / runs.SUMMARY, "methods")
+    if others and not ours:
+        raise InputError(f"{root} holds other files, such as {others[0]}; give another --out")
+
+
+def _holds(path: Path, *keys: str) -> bool:
+    try:
+        return any(key in json.loads(path.read_text()) for key in keys)
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def check_results(
@@ -45,6 +63,10 @@ def measured_on(directory: Path) -> DatasetSummary:
     """The dataset of a run's results, with the environment that they were measured in."""
     path = directory / runs.SUMMARY
     if not path.exists():
+        config = runs.read_config(directory)
+        if runs.steps_done(directory) < config["training"]["steps"]:
+            command = config["notes"].get("command", "the command that began it")
+            raise InputError(f"{directory} is not trained to its end yet; this goes on with it:\n{command}")
         raise InputError(f"{directory} is not evaluated yet; `cwbc evaluate {directory}` does it")
     try:
         return DatasetSummary.from_json(json.loads(path.read_text())["dataset"])
@@ -60,6 +82,8 @@ def find_runs(path: Path) -> list[Path]:
         return [path]
     order = list(METHODS)
     found = [child.parent for child in path.glob(f"*/{CHECKPOINT}")]
+    if not found and (path / runs.CONFIG).exists():
+        raise InputError(f"{path} has no checkpoint yet; run the command that began it again")
     if not found:
         raise InputError(f"{path} holds no run: neither it nor a directory below it has a {CHECKPOINT}")
     return sorted(found, key=lambda d: (order.index(d.name) if d.name in order else len(order), d.name))

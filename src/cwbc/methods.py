@@ -14,6 +14,7 @@ from cwbc.trajectories import Trajectories
 from cwbc.weighting import ByLength, ByReturn, TopFraction, Weighting
 
 Preset = Literal["paper", "small"]
+DEFAULT_SEEDS: Mapping[Preset, int] = {"paper": 10, "small": 3}
 
 
 @dataclasses.dataclass(frozen=True)

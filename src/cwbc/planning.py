@@ -13,16 +13,15 @@ import jax
 from cwbc import evaluation, runs
 from cwbc.datasets import load
 from cwbc.design import Design
-from cwbc.device import default_precision
+from cwbc.device import default_precision, default_preset
 from cwbc.errors import InputError, require
-from cwbc.methods import Method, Preset, Training, sized, with_options
+from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
 from cwbc.trajectories import Trajectories
 
 if TYPE_CHECKING:
     from cwbc import cli
 
-DEFAULT_SEEDS = {"paper": 10, "small": 3}
 DEFAULT_EPISODES = 10
 
 
@@ -54,7 +53,7 @@ class Plan:
             require(options.seeds >= 1, "--seeds", options.seeds, "at least 1")
         check_methods(names, "paper", given)  # before the seconds that a device and a dataset take
         device = use_device(options.device)
-        preset: Preset = options.preset or ("small" if device == "cpu" else "paper")
+        preset: Preset = options.preset or default_preset()
         given.setdefault("precision", default_precision())
         data = load(dataset, options.env)
         # Training needs no environment, so one that is not registered here is no hindrance to it.
@@ -83,7 +82,8 @@ class Plan:
             lines.append(f"kept out: the last {data.unfinished_steps:,} steps, an episode without an end")
         kind = jax.devices()[0].device_kind
         preset = f"{self.notes['preset']} ({self.notes['why this preset']})"
-        lines.append(f"preset {preset}, {len(self.seeds)} seeds, device {kind}")
+        count = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"
+        lines.append(f"preset {preset}, {count}, device {kind}")
         return lines
 
     def check(self, directories: list[Path], overwrite: bool) -> None:

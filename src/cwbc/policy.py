@@ -152,6 +152,8 @@ class Policy:
         path = Path(path)
         if path.is_dir():
             return Policies.load(path).policy(seed)
+        if not path.exists():
+            raise InputError(f"no policy at {path}: no such file or run directory")
         tensors, description = checkpoints.read(path)
         parameters = jax.tree.map(jnp.asarray, checkpoints.nested("parameters", tensors))
         statistics = (tensors["observation_mean"], tensors["observation_deviation"])
@@ -163,10 +165,10 @@ class Policies:
     """What one training gave: a policy per seed, stacked."""
 
     design: Design
-    parameters: Parameters  # [seed, ...]
+    parameters: Parameters = dataclasses.field(repr=False)  # [seed, ...]
     seeds: tuple[int, ...]
-    observation_mean: NDArray[np.float32]
-    observation_deviation: NDArray[np.float32]
+    observation_mean: NDArray[np.float32] = dataclasses.field(repr=False)
+    observation_deviation: NDArray[np.float32] = dataclasses.field(repr=False)
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def policy(self, seed: int | None = None) -> Policy:

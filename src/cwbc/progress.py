@@ -16,6 +16,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
 PLAIN_INTERVAL = 5.0  # seconds between plain lines, at the least
@@ -28,8 +29,9 @@ def progress(console: Console, title: str, total: int, unit: str, done: int = 0)
     """Show work of `total` units, `done` of them before; yields a function to tell how many are done now."""
     if console.is_terminal:
         with _bar(console, unit) as bar:
-            task = bar.add_task(title, total=total, completed=done)
-            yield lambda completed: bar.update(task, completed=completed)
+            task = bar.add_task(f"{title} (compiling)", total=total, completed=done)
+            yield lambda completed: bar.update(task, completed=completed, description=title)
+            bar.update(task, completed=total, description=title)
         return
     lines = _Lines(console, title, total, unit, done)
     yield lines.update
@@ -38,7 +40,7 @@ def progress(console: Console, title: str, total: int, unit: str, done: int = 0)
 
 class _Rate(ProgressColumn):
     def __init__(self, unit: str) -> None:
-        super().__init__()
+        super().__init__(table_column=Column(no_wrap=True))
         self._unit = unit
 
     def render(self, task: Task) -> Text:
@@ -46,12 +48,13 @@ class _Rate(ProgressColumn):
 
 
 def _bar(console: Console, unit: str) -> Progress:
+    one_line = Column(no_wrap=True)
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.description}", table_column=one_line),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(table_column=one_line),
         _Rate(unit),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(table_column=one_line),
     )
     return Progress(*columns, console=console)
 

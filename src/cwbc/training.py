@@ -22,7 +22,7 @@ from cwbc.sampling import DeviceData, to_device
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Losses, State, chunk_length, initialize, run_chunk
 
-SAVE_INTERVAL = 60.0  # seconds between checkpoints
+SAVE_INTERVAL = 30.0  # seconds between checkpoints
 
 
 class Interrupted(KeyboardInterrupt):

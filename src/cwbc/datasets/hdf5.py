@@ -27,7 +27,7 @@ def read(path: Path, environment: str | None = None) -> Trajectories:
         with h5py.File(path, "r") as file:
             observations, actions, rewards, terminals, timeouts = _arrays(path, file)
             named = file.attrs.get("env")
-    except InputError:
+    except (InputError, PermissionError):
         raise
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:  # h5py's, for damaged files
         raise InputError(f"{path} cannot be read as HDF5 (truncated, or another format): {error}") from error
