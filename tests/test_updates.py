@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from toys import toy_data
 
+from cwbc import updates
 from cwbc.design import Design
 from cwbc.methods import Optimizer, Training, parse, small
 from cwbc.sampling import Window, sample, to_device
@@ -168,6 +169,26 @@ def test_a_seed_alone_equals_that_seed_in_a_stack(name: str) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b[0]), stack, alone)
     differs = jax.tree.map(lambda a: bool((a[0] != a[1]).any()), stack)
     assert any(jax.tree.leaves(differs))
+
+
+@pytest.mark.parametrize("name", ["rvs+w+c", "dt"])
+def test_seeds_side_by_side_as_on_a_gpu_equal_seeds_in_turn(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    design, data, seeds = tiny(name), to_device(toy_data(), tiny(name).method), (0, 5, 7)
+    turns, losses_in_turn = run_chunk(
+        design, TRAINING, initialize(design, TRAINING, seeds), data, seeds, 0, 10
+    )
+    start = initialize(design, TRAINING, seeds)
+    monkeypatch.setattr(updates, "on_cpu", lambda: False)
+    updates._chunk_program.cache_clear()
+    together, losses_together = run_chunk(design, TRAINING, start, data, seeds, 0, 10)
+    updates._chunk_program.cache_clear()
+    assert losses_together["loss"].shape == (10, 3)
+    np.testing.assert_allclose(losses_together["loss"], losses_in_turn["loss"], rtol=1e-3)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-3), together.parameters, turns.parameters
+    )
 
 
 def test_the_learning_rate_warms_up_over_a_tenth_of_the_training() -> None:
