@@ -32,7 +32,6 @@ class Plan:
     data: Trajectories
     methods: list[tuple[Method, Training]]
     seeds: tuple[int, ...]
-    device: str
     notes: dict[str, Any]
 
     @classmethod
@@ -69,7 +68,7 @@ class Plan:
             "why this preset": why,
             "dataset": dataset,
         }
-        return cls(data, check_methods(names, preset, given), seeds, device, notes)
+        return cls(data, check_methods(names, preset, given), seeds, notes)
 
     def lines(self) -> list[str]:
         """The plan in words."""
