@@ -26,7 +26,8 @@ from cwbc.evaluation import evaluate
 from cwbc.methods import Training, parse
 from cwbc.policy import Policies
 from cwbc.simulators.locomotion import ROBOTS, Locomotion
-from cwbc.trajectories import Trajectories, from_flat
+from cwbc.datasets.arrays import from_arrays
+from cwbc.trajectories import Trajectories
 
 ROWS, WIDTH = 64 * 20, 1024  # of a paper-size RvS batch
 
@@ -47,7 +48,7 @@ def logged(steps: int, observation_size: int = 17, action_size: int = 6) -> Traj
     """Random data in the shape of HalfCheetah's; speed does not depend on what it says."""
     generator = np.random.default_rng(0)
     ends = np.arange(1, steps + 1) % 1000 == 0
-    return from_flat(
+    return from_arrays(
         "random",
         generator.normal(size=(steps, observation_size)).astype(np.float32),
         generator.uniform(-1, 1, (steps, action_size)).astype(np.float32),

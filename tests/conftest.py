@@ -9,7 +9,8 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cwbc.trajectories import Trajectories, from_flat
+from cwbc.datasets.arrays import from_arrays
+from cwbc.trajectories import Trajectories
 
 
 def logged(*rewards: ArrayLike, name: str = "logged", **settings: Any) -> Trajectories:
@@ -21,7 +22,7 @@ def logged(*rewards: ArrayLike, name: str = "logged", **settings: Any) -> Trajec
     ends[np.cumsum([len(episode) for episode in episodes]) - 1] = True
     observations = np.stack([rows, np.sin(rows)], axis=1)
     actions = (rows / len(rows))[:, None]
-    return from_flat(name, observations, actions, steps, ends, np.zeros_like(ends), **settings)
+    return from_arrays(name, observations, actions, steps, ends, np.zeros_like(ends), **settings)
 
 
 def with_returns(*returns: float, **settings: Any) -> Trajectories:

@@ -15,7 +15,7 @@ from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, HORIZON, toy_data
 from cwbc import simulators
 from cwbc.design import Design
 from cwbc.errors import InputError
-from cwbc.evaluation import _begin_seed, check_environment, evaluate
+from cwbc.evaluation import _begin_seed, evaluate
 from cwbc.methods import parse, small
 from cwbc.policy import Policies
 from cwbc.simulators import Simulator, Transition
@@ -104,14 +104,9 @@ def test_finished_episodes_are_not_simulated(monkeypatch: pytest.MonkeyPatch) ->
     assert simulator.largest == np.float32(0.01)  # actions are clipped to what the environment takes
 
 
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(InputError, match=r"dataset toy does not fit Hopper-v5: it has 2 observation"):
-        check_environment(toy_data(), "Hopper-v5")
-    with pytest.raises(InputError, match=r"1 action dimensions, the environment 2 and 3 discrete actions"):
-        check_environment(toy_data(), DISCRETE_ENVIRONMENT)
+def test_a_policy_that_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match=r"the policy does not fit CartPole-v1"):
         evaluate(untrained("rvs"), "CartPole-v1", [1.0])
-    check_environment(toy_data(), ENVIRONMENT)
 
 
 def test_questions_that_cannot_be_asked() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cwbc.methods import parse
 from cwbc.sampling import DeviceData, Window, normalized, sample, thresholds, to_device
-from cwbc.trajectories import from_flat
+from cwbc.datasets.arrays import from_arrays
 
 DRAWS, CONTEXT = 100_000, 4
 LENGTHS = (3, 1, 8, 5, 2, 6)
@@ -107,7 +107,7 @@ def test_a_key_is_a_batch() -> None:
 
 def test_discrete_actions_are_drawn_as_they_are() -> None:
     actions = np.array([0, 3, 1, 2, 2, 1])
-    data = from_flat("small", **d4rl_arrays(actions=actions))
+    data = from_arrays("small", **d4rl_arrays(actions=actions))
     window = draw(jax.random.key(0), to_device(data, parse("rvs")), 8, 1)
     assert window.actions.shape == (8, 1)
     assert jnp.issubdtype(window.actions.dtype, jnp.integer)

@@ -47,7 +47,42 @@ def test_a_family_is_known_by_its_name(name: str) -> None:
     assert task_for(name, 0.0, 1.0) is TASKS["hopper"]
 
 
-@pytest.mark.parametrize("name", [None, "", "CartPole-v1", "HopperBullet-v0"])
+@pytest.mark.parametrize(
+    "name", ["d4rl/antmaze-umaze-v2", "d4rl/antmaze-large-play-v2", "antmaze-medium-diverse-v2"]
+)
+def test_the_ants_goal_is_worth_one(name: str) -> None:
+    task = task_for(name, 0.0, 0.0)
+    assert task is TASKS["antmaze"]
+    np.testing.assert_allclose(task.normalize(np.array([0.0, 0.7, 1.0])), [0, 70, 100])
+    targets = task.targets(best=1.0)
+    assert (targets[0], targets[-1], len(targets)) == (0.0, 2.0, 21)
+    assert 1.0 in targets
+
+
+# D4RL's reference returns
+MAZES = {
+    "umaze-v1": (23.85, 161.86),
+    "medium-v1": (13.13, 277.39),
+    "large-v1": (6.7, 273.99),
+    "umaze-dense-v1": (68.537689, 193.66285642381482),
+    "medium-dense-v1": (44.264742, 297.4552547777125),
+    "large-dense-v1": (30.569041, 303.4857382709002),
+}
+
+
+@pytest.mark.parametrize("maze", MAZES)
+def test_maze2d_yardsticks(maze: str) -> None:
+    random_score, expert_score = MAZES[maze]
+    task = task_for(f"d4rl/maze2d-{maze}", 0.0, 1.0)
+    assert task is TASKS[f"maze2d-{maze}"]
+    np.testing.assert_allclose(task.normalize(np.array([random_score, expert_score])), [0, 100], atol=1e-12)
+    assert task.expert_return == expert_score
+    targets = task.targets(best=expert_score)
+    np.testing.assert_allclose([targets[0], targets[-1]], [random_score, 2 * expert_score], atol=1e-6)
+    assert (task.noise, task.return_scale, task.published) == (None, None, True)
+
+
+@pytest.mark.parametrize("name", [None, "", "CartPole-v1", "HopperBullet-v0", "maze2d-umaze-v0"])
 def test_other_tasks_are_measured_by_their_data(name: str | None) -> None:
     task = task_for(name, lowest=-10.0, best=30.0)
     assert not task.published

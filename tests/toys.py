@@ -11,7 +11,8 @@ from conftest import write_d4rl
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cwbc.trajectories import Trajectories, from_flat
+from cwbc.datasets.arrays import from_arrays
+from cwbc.trajectories import Trajectories
 
 HORIZON = 10
 ENVIRONMENT = "cwbc-toy-v0"
@@ -53,7 +54,7 @@ def toy_data(episodes: int = 60, full_length: bool = False, discrete: bool = Fal
     actions = np.repeat(levels, lengths)
     ends = np.zeros(len(actions), bool)
     ends[np.cumsum(lengths) - 1] = True
-    return from_flat(
+    return from_arrays(
         "toy",
         generator.normal(size=(len(actions), 2)),
         actions.astype(np.int64) if discrete else actions[:, None],

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 import signal
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, NoReturn
 
 import tyro
 from tyro.conf import Positional, arg
 
 import cwbc
+from cwbc.cli_data import Data
 from cwbc.errors import DivergenceError, InputError
+from cwbc.option_types import Dataset, Environment, Flag, Flat, RaiseOptions, Real, WeightingOptions, Whole
 
-Flat = arg(name="")  # the options of a group stand without its name
-# The help texts state the defaults themselves: most depend on the preset or on the data.
-Whole = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
-Real = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
-Environment = Annotated[str | None, arg(metavar="ID", help_behavior_hint="")]
 Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
 Precision = Annotated[
@@ -26,8 +24,6 @@ Precision = Annotated[
 ]
 PresetName = Annotated[Literal["paper", "small"] | None, arg(metavar="paper|small", help_behavior_hint="")]
 Device = Annotated[Literal["cpu", "gpu"] | None, arg(metavar="cpu|gpu", help_behavior_hint="")]
-Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff, arg(help_behavior_hint="")]
-Dataset = Annotated[Positional[str], arg(metavar="DATASET", help_behavior_hint="")]
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
 MethodName = Annotated[Positional[str], arg(metavar="METHOD", help_behavior_hint="")]
 Run = Annotated[Positional[str], arg(metavar="RUN", help_behavior_hint="")]
@@ -62,26 +58,12 @@ class Hyperparameters:
     """Largest gradient norm (paper: none for RvS, 0.25 for DT)."""
     return_scale: Real = None
     """Divisor of DT's returns-to-go (paper: 1000 for locomotion; else the largest in the data)."""
-    bins: Whole = None
-    """B, bins of the weighting by return (paper: 20)."""
-    smoothing: Real = None
-    """lambda of the weighting: larger stays closer to the data (paper: 0.01)."""
-    temperature: Real = None
-    """kappa of the weighting: smaller prefers high returns more (paper: best - z-th percentile)."""
-    temperature_percentile: Real = None
-    """z, the percentile that sets kappa (paper: 90)."""
+    weighting: Annotated[WeightingOptions, Flat] = dataclasses.field(default_factory=WeightingOptions)
     top_fraction: Real = None
     """Part of the episodes that +f keeps (paper: 0.1)."""
-    percentile: Real = None
-    """q: the regularizer raises trajectories from this percentile of returns up (paper: 95)."""
-    noise: Real = None
-    """sigma, standard deviation of the raise (paper: 1000 for locomotion; else range / sqrt(12))."""
+    raising: Annotated[RaiseOptions, Flat] = dataclasses.field(default_factory=RaiseOptions)
     coefficient: Real = None
     """alpha, weight of the conservative loss (paper: 1)."""
-
-    def given(self) -> dict[str, Any]:
-        """The options that were given."""
-        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +101,7 @@ class Compare:
     """Train each method with all seeds, sweep the asked return, and write a report."""
 
     dataset: Dataset
-    """An HDF5 file in D4RL's layout."""
+    """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
     methods: MethodNames
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc; such as rvs rvs+cwbc."""
     training: Annotated[TrainingOptions, Flat] = TrainingOptions()
@@ -132,7 +114,7 @@ class Train:
     """Train a method with all seeds; resumes by itself when the directory holds a checkpoint."""
 
     dataset: Dataset
-    """An HDF5 file in D4RL's layout."""
+    """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
     method: MethodName
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc."""
     training: Annotated[TrainingOptions, Flat] = TrainingOptions()
@@ -164,7 +146,7 @@ class Report:
     """Directory of the report (default: the run's own, or `report` for several)."""
 
 
-Command = Annotated[Compare | Train | Evaluate | Report, tyro.conf.ConsolidateSubcommandArgs]
+Command = Annotated[Compare | Train | Evaluate | Report | Data, tyro.conf.ConsolidateSubcommandArgs]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -182,11 +164,16 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(command, shlex.join(["cwbc", *(sys.argv[1:] if arguments is None else arguments)])))
 
 
-def _run(command: Compare | Train | Evaluate | Report, command_line: str) -> int:
+def _run(command: Compare | Train | Evaluate | Report | Data, command_line: str) -> int:
     previous = signal.getsignal(signal.SIGINT)
     # The imports take a second or two, in which an exception from Ctrl-C would end in a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
+        if isinstance(command, Data):
+            from cwbc import data_commands  # without jax, which takes its time
+
+            signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line))
+            return data_commands.run(command.action)
         from cwbc import commands
 
         with commands.stoppable(command_line) as session:
@@ -207,10 +194,23 @@ def _run(command: Compare | Train | Evaluate | Report, command_line: str) -> int
     except DivergenceError as error:
         return _failed(1, str(error))
     except KeyboardInterrupt:
-        return _failed(128 + signal.SIGINT, commands.interrupted(command_line))
+        return _failed(128 + signal.SIGINT, interrupted(command_line))
     finally:
         signal.signal(signal.SIGINT, previous)
     return 0
+
+
+def interrupted(command_line: str) -> str:
+    """What is said when a command was interrupted."""
+    return f"interrupted; this goes on with it:\n{command_line}"
+
+
+def stop_now(command_line: str) -> NoReturn:
+    """End the process as Ctrl-C does."""
+    # Not an exception: raised inside a callback of the garbage collector, it would be lost.
+    cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
+    print(f"{cursor}\ncwbc: {interrupted(command_line)}", file=sys.stderr, flush=True)
+    os._exit(128 + signal.SIGINT)
 
 
 def _failed(status: int, text: str) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, assert_never
@@ -45,10 +43,7 @@ def stoppable(command_line: str) -> Iterator[Session]:
 
     def stop(number: int, frame: Any) -> None:
         if session.stopping or not session.training:
-            # Not an exception: raised inside a callback of the garbage collector, it would be lost.
-            session.console.show_cursor(True)
-            print(f"\ncwbc: {interrupted(command_line)}", file=sys.stderr, flush=True)
-            os._exit(128 + signal.SIGINT)
+            cli.stop_now(command_line)
         session.stopping = True
         session.say("saving; Ctrl-C again stops at once")
 
@@ -57,11 +52,6 @@ def stoppable(command_line: str) -> Iterator[Session]:
         yield session
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-def interrupted(command_line: str) -> str:
-    """What is said when a command was interrupted."""
-    return f"interrupted; this goes on with it:\n{command_line}"
 
 
 class Session:

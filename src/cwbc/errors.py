@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import math
 from collections.abc import Iterable
+from typing import Any
 
 
 class InputError(ValueError):
     """What was wrong, where, and what would be right."""
+
+
+class UnavailableError(InputError):
+    """Something is not installed or not registered here; elsewhere it may be."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
@@ -27,3 +33,11 @@ def require(valid: bool, name: str, value: object, wanted: str) -> None:
 
 class DivergenceError(RuntimeError):
     """Training went where no number is."""
+
+
+def need_extra(module: str, extra: str, what: str) -> Any:
+    """A module that comes with an extra, or an error that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UnavailableError(f"{what} need more packages: pip install 'cwbc[{extra}]' ({error})") from error

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc import simulators
+from cwbc import fitting, simulators
 from cwbc.design import Design
 from cwbc.device import over_seeds
 from cwbc.errors import InputError, require
@@ -17,7 +17,6 @@ from cwbc.policy import History, Policies, act
 from cwbc.results import Sweep
 from cwbc.sampling import normalized
 from cwbc.spaces import Discrete
-from cwbc.trajectories import Trajectories
 
 
 def evaluate(
@@ -44,7 +43,9 @@ def evaluate(
     shape = (len(policies.seeds), len(asked), episodes)
     simulator = simulators.make(environment, int(np.prod(shape)))
     try:
-        check_fit(policies.design, simulator, environment)
+        size = (policies.design.observation_size, policies.design.actions.size)
+        discrete = isinstance(policies.design.actions, Discrete)
+        fitting.compare("the policy", *size, discrete, simulator, environment)
         begin_seeds = [
             _begin_seed(seed, s, e) for s in policies.seeds for _ in asked for e in range(episodes)
         ]
@@ -121,44 +122,3 @@ def _acting(
 def _begin_seed(evaluation_seed: int, policy_seed: int, episode: int) -> int:
     entropy = np.random.SeedSequence([evaluation_seed, policy_seed, episode])
     return int(entropy.generate_state(1)[0])
-
-
-def check_fit(design: Design, simulator: simulators.Simulator, environment: str) -> None:
-    """Refuse a policy whose dimensions do not fit the environment."""
-    _compare(
-        "the policy", design.observation_size, design.actions.size, isinstance(design.actions, Discrete),
-        simulator, environment,
-    )  # fmt: skip
-
-
-def check_environment(data: Trajectories, environment: str) -> None:
-    """Refuse a dataset whose dimensions do not fit the environment."""
-    simulator = simulators.make(environment, 1)
-    sizes = (data.observations.shape[1], data.action_size, data.discrete)
-    try:
-        hint = "; --env ID says where the data is from"
-        _compare(f"dataset {data.name}", *sizes, simulator, environment, hint)
-    finally:
-        simulator.close()
-
-
-def _compare(
-    what: str,
-    observation_size: int,
-    action_size: int,
-    discrete: bool,
-    simulator: simulators.Simulator,
-    environment: str,
-    hint: str = "",
-) -> None:
-    kinds = {True: "discrete actions", False: "action dimensions"}
-    # Logged discrete actions may leave out the highest ones, but cannot exceed what there is.
-    actions_fit = discrete == simulator.discrete and (
-        action_size <= simulator.action_size if discrete else action_size == simulator.action_size
-    )
-    if observation_size != simulator.observation_size or not actions_fit:
-        raise InputError(
-            f"{what} does not fit {environment}: it has {observation_size} observation dimensions and "
-            f"{action_size} {kinds[discrete]}, the environment {simulator.observation_size} and "
-            f"{simulator.action_size} {kinds[simulator.discrete]}{hint}"
-        )

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from cwbc import evaluation, runs
-from cwbc.datasets import load
+from cwbc import checks, fitting, option_types, runs
+from cwbc.datasets import read
 from cwbc.design import Design
 from cwbc.device import default_precision, default_preset
-from cwbc.errors import InputError, require
+from cwbc.errors import InputError, UnavailableError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
 from cwbc.trajectories import Trajectories
@@ -45,7 +45,7 @@ class Plan:
         acting: bool,
     ) -> Plan:
         """The plan of a command line; `acting` says whether the policies are to act as well."""
-        given = hyperparameters.given()
+        given = option_types.given(hyperparameters)
         if options.steps is not None:
             given["steps"] = options.steps
         if options.seeds is not None:
@@ -54,12 +54,16 @@ class Plan:
         device = use_device(options.device)
         preset: Preset = options.preset or default_preset()
         given.setdefault("precision", default_precision())
-        data = load(dataset, options.env)
-        # Training needs no environment, so one that is not registered here is no hindrance to it.
-        if data.environment is not None and (acting or data.time_limit is not None):
-            evaluation.check_environment(data, data.environment)
+        recording = read(dataset, options.env)
+        data = checks.demand(recording.data, recording.origin)
         if acting and data.environment is None:
             raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
+        if data.environment is not None:
+            try:
+                data = fitting.fitted(data, data.environment)
+            except UnavailableError:  # training alone needs no environment
+                if acting:
+                    raise
         seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
         notes = {
@@ -153,6 +157,6 @@ def sweep_plan(options: cli.SweepOptions, task: Task, best: float) -> tuple[tupl
     for target in targets:
         if not math.isfinite(target):
             raise InputError(f"--targets must be finite; got {target:g}")
-        if task.published and target <= 0:
+        if task.published and target <= 0 < task.near_return:
             raise InputError(f"--targets must be positive for this task; got {target:g}")
     return tuple(targets), episodes

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
     Task,
     TextColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 from rich.table import Column
 from rich.text import Text
@@ -22,13 +24,17 @@ from rich.text import Text
 PLAIN_INTERVAL = 5.0  # seconds between plain lines, at the least
 
 Update = Callable[[int], None]
+Gauge = Callable[[int, int | None], None]  # done, and of how much where that is known
+
+_ONE_LINE = Column(no_wrap=True)
 
 
 @contextlib.contextmanager
 def progress(console: Console, title: str, total: int, unit: str, done: int = 0) -> Iterator[Update]:
     """Show work of `total` units, `done` of them before; yields a function to tell how many are done now."""
     if console.is_terminal:
-        with _bar(console, unit) as bar:
+        count = MofNCompleteColumn(table_column=_ONE_LINE)
+        with _bar(console, count, _Rate(unit)) as bar:
             task = bar.add_task(f"{title} (compiling)", total=total, completed=done)
             yield lambda completed: bar.update(task, completed=completed, description=title)
             bar.update(task, completed=total, description=title)
@@ -36,6 +42,31 @@ def progress(console: Console, title: str, total: int, unit: str, done: int = 0)
     lines = _Lines(console, title, total, unit, done)
     yield lines.update
     lines.finish()
+
+
+@contextlib.contextmanager
+def gauge(console: Console, title: str, unit: str) -> Iterator[Gauge]:
+    """Show work whose size shows only when it has begun; yields a function to tell how much of it is done."""
+    if console.is_terminal:
+        sizes = (DownloadColumn(), TransferSpeedColumn()) if unit == "bytes" else (_Percent(),)
+        with _bar(console, *sizes) as bar:
+            task = bar.add_task(title, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+        return
+    lines = _Lines(console, title, None, unit, 0)
+
+    def update(done: int, total: int | None) -> None:
+        lines.total = total
+        lines.update(done)
+
+    yield update
+    if lines.shown:  # what takes no time needs no words
+        lines.finish()
+
+
+class _Percent(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.percentage:3.0f} %", style="progress.percentage")
 
 
 class _Rate(ProgressColumn):
@@ -47,32 +78,34 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:,.0f} {self._unit}/s" if task.speed else "", style="progress.data.speed")
 
 
-def _bar(console: Console, unit: str) -> Progress:
-    one_line = Column(no_wrap=True)
-    columns = (
-        TextColumn("{task.description}", table_column=one_line),
+def _bar(console: Console, *columns: ProgressColumn) -> Progress:
+    return Progress(
+        TextColumn("{task.description}", table_column=_ONE_LINE),
         BarColumn(bar_width=16),
-        MofNCompleteColumn(table_column=one_line),
-        _Rate(unit),
-        TimeRemainingColumn(table_column=one_line),
+        *columns,
+        TimeRemainingColumn(table_column=_ONE_LINE),
+        console=console,
     )
-    return Progress(*columns, console=console)
 
 
 class _Lines:
-    def __init__(self, console: Console, title: str, total: int, unit: str, done: int) -> None:
-        self._console, self._title, self._total, self._unit = console, title, total, unit
+    def __init__(self, console: Console, title: str, total: int | None, unit: str, done: int) -> None:
+        self._console, self._title, self.total, self._unit = console, title, total, unit
         self._done = self._first_done = done
-        self._began = self._shown = time.monotonic()
+        self._began = self._last = time.monotonic()
+        self.shown = False
 
     def update(self, completed: int) -> None:
         self._done = completed
         now = time.monotonic()
-        if now - self._shown >= PLAIN_INTERVAL and completed < self._total:
-            self._shown = now
+        if now - self._last >= PLAIN_INTERVAL and completed != self.total:
+            self._last, self.shown = now, True
             rate = (completed - self._first_done) / (now - self._began)
-            left = (self._total - completed) / rate if rate else float("inf")
-            self._print(f"{completed:,}/{self._total:,} {self._unit}, {rate:,.0f}/s, {left:,.0f} s left")
+            of_total, left = "", ""
+            if self.total is not None:
+                of_total = f"/{self.total:,}"
+                left = f", {(self.total - completed) / rate if rate else float('inf'):,.0f} s left"
+            self._print(f"{completed:,}{of_total} {self._unit}, {rate:,.0f}/s{left}")
 
     def finish(self) -> None:
         seconds = time.monotonic() - self._began

@@ -43,19 +43,33 @@ def _locomotion(expert_return: float, random_score: float, expert_score: float) 
     )
 
 
-# The expert returns are the paper's, the scores are D4RL's reference returns.
+def _maze(random_score: float, expert_score: float) -> Task:
+    return Task(
+        expert_score, random_score, expert_score, far_return=2 * expert_score, near_return=random_score
+    )
+
+
+# The scores are D4RL's reference returns, the robots' expert returns are the paper's. A key is a family of
+# environments, or the name of one where D4RL tells them apart.
 TASKS = {
     "hopper": _locomotion(3200.0, -20.272305, 3234.3),
     "walker2d": _locomotion(4600.0, 1.629008, 4592.3),
     "halfcheetah": _locomotion(12000.0, -280.178953, 12135.0),
+    "antmaze": _maze(0.0, 1.0),
+    "maze2d-umaze-v1": _maze(23.85, 161.86),
+    "maze2d-medium-v1": _maze(13.13, 277.39),
+    "maze2d-large-v1": _maze(6.7, 273.99),
+    "maze2d-umaze-dense-v1": _maze(68.537689, 193.66285642381482),
+    "maze2d-medium-dense-v1": _maze(44.264742, 297.4552547777125),
+    "maze2d-large-dense-v1": _maze(30.569041, 303.4857382709002),
 }
 
 
 def task_for(environment: str | None, lowest: float, best: float) -> Task:
     """The published task of an environment id, or one measured by the dataset's own returns."""
-    family = (environment or "").split("/")[-1].split("-")[0].lower()
-    if family in TASKS:
-        return TASKS[family]
+    name = (environment or "").split("/")[-1].lower()
+    if published := TASKS.get(name) or TASKS.get(name.split("-")[0]):
+        return published
     spread = (best - lowest) or 1.0
     return Task(
         expert_return=best,

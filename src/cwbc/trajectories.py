@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.errors import InputError
 from cwbc.tasks import Task, task_for
 
 _BLOCK = 1 << 16  # rows looked at together, so that checks never need a second copy of the data
@@ -31,6 +31,8 @@ class Trajectories:
     time_limit: int | None = None  # the environment's longest episode, where known
     action_count: int | None = None  # the number of discrete actions
     unfinished_steps: int = 0  # steps of a trailing episode without an end, kept out
+    observation_names: tuple[str, ...] = ()  # [dimension], where the source names them
+    action_names: tuple[str, ...] = ()  # [dimension], where the source names them
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -39,7 +41,6 @@ class Trajectories:
                 view = value.view()
                 view.flags.writeable = False
                 object.__setattr__(self, field.name, view)
-        _check(self)
 
     @property
     def discrete(self) -> bool:
@@ -98,11 +99,11 @@ class Trajectories:
         """Mean and standard deviation of each observation dimension, with 1e-6 added to the latter."""
         # Two passes in float64 blocks: exact enough for any range, without a float64 copy of the data.
         total = np.zeros(self.observations.shape[1])
-        for block in _blocks(self.observations):
+        for _, block in blocks(self.observations):
             total += block.sum(axis=0, dtype=np.float64)
         mean = total / self.steps
         squares = np.zeros_like(mean)
-        for block in _blocks(self.observations):
+        for _, block in blocks(self.observations):
             squares += np.square(block - mean).sum(axis=0)
         deviation = np.sqrt(squares / self.steps) + 1e-6
         return mean.astype(np.float32), deviation.astype(np.float32)
@@ -119,71 +120,12 @@ class Trajectories:
         return digest.hexdigest()
 
 
-@np.errstate(over="ignore")  # what float32 cannot hold becomes inf, which the check refuses by its place
-def from_flat(
-    name: str,
-    observations: NDArray[Any],
-    actions: NDArray[Any],
-    rewards: NDArray[Any],
-    terminals: NDArray[Any],
-    timeouts: NDArray[Any],
-    environment: str | None = None,
-    time_limit: int | None = None,
-    action_count: int | None = None,
-) -> Trajectories:
-    """Trajectories from step arrays in which `terminals` or `timeouts` mark each episode's last step."""
-    terminals = terminals.astype(bool, copy=False).reshape(-1)
-    last_steps = np.flatnonzero(terminals | timeouts.astype(bool, copy=False).reshape(-1))
-    if not len(last_steps):
-        raise InputError(
-            f"{name}: no episode end: 'terminals' and 'timeouts' are false in all {len(terminals)} rows; "
-            "mark each episode's last step in one of them"
-        )
-    lengths = np.diff(last_steps, prepend=-1)
-    kept = int(last_steps[-1]) + 1
-    discrete = actions.dtype.kind in "iu"
-    return Trajectories(
-        name=name,
-        observations=observations[:kept].astype(np.float32, copy=False),
-        actions=actions[:kept].astype(np.int32 if discrete else np.float32, copy=False),  # type: ignore[arg-type]
-        rewards=rewards.reshape(-1)[:kept].astype(np.float32, copy=False),
-        starts=last_steps - lengths + 1,
-        lengths=lengths,
-        terminated=terminals[last_steps],
-        environment=environment,
-        time_limit=time_limit,
-        action_count=action_count,
-        unfinished_steps=len(terminals) - kept,
-    )
-
-
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     array.flags.writeable = False
     return array
 
 
-def _blocks(array: NDArray[Any]) -> list[NDArray[Any]]:
-    return [array[i : i + _BLOCK] for i in range(0, len(array), _BLOCK)]
-
-
-@np.errstate(invalid="ignore")  # inf - inf in the sum
-def _check(data: Trajectories) -> None:
-    for key in ("observations", "actions", "rewards"):
-        array = getattr(data, key)
-        if array.dtype.kind != "f":
-            continue
-        for number, block in enumerate(_blocks(array)):
-            # A sum is finite only if every value is: a quick look that needs no mask of the data.
-            if np.isfinite(block.sum(dtype=np.float64)):
-                continue
-            bad = np.argwhere(~np.isfinite(block))[0]
-            row = number * _BLOCK + int(bad[0])
-            episode = int(np.searchsorted(data.starts, row, side="right")) - 1
-            column = f", column {bad[1]}" if array.ndim == 2 else ""
-            value = block[tuple(bad)]
-            raise InputError(
-                f"{data.name}: {key} has the value {value} at row {row}{column} "
-                f"(episode {episode}, step {row - data.starts[episode]}); every value must be finite"
-            )
-    if data.discrete and int(data.actions.min()) < 0:
-        raise InputError(f"{data.name}: discrete actions start at 0, found {data.actions.min()}")
+def blocks(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The rows of an array, many at a time, each lot with the number of its first row."""
+    for first in range(0, len(array), _BLOCK):
+        yield first, array[first : first + _BLOCK]

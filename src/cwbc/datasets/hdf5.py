@@ -1,7 +1,8 @@
-"""Reader for HDF5 files in D4RL's layout, without the d4rl package."""
+"""HDF5 files with one array per column, as D4RL has them, without the d4rl package."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,82 +10,49 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.errors import InputError
-from cwbc.simulators import time_limit
-from cwbc.trajectories import Trajectories, from_flat
+from cwbc.datasets.arrays import ArrayTable
+from cwbc.datasets.columns import BY_NAME, ColumnOptions
+from cwbc.datasets.decoding import decoding
+from cwbc.datasets.source import Progress
+from cwbc.datasets.tables import Recording, assemble
+from cwbc.trajectories import Trajectories
 
-KEYS = ("observations", "actions", "rewards", "terminals", "timeouts")
-
-# D4RL's v2 data was recorded with mujoco-py; Gymnasium's v4 rules are the closest to it.
-_ENVIRONMENTS = {"hopper": "Hopper-v4", "walker2d": "Walker2d-v4", "halfcheetah": "HalfCheetah-v4"}
-
-
-def read(path: Path, environment: str | None = None) -> Trajectories:
-    """The episodes of a D4RL-layout file; a trailing one without an end is kept out and counted."""
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty; expected an HDF5 file with {', '.join(KEYS)}")
-    try:
-        with h5py.File(path, "r") as file:
-            observations, actions, rewards, terminals, timeouts = _arrays(path, file)
-            named = file.attrs.get("env")
-    except (InputError, PermissionError):
-        raise
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:  # h5py's, for damaged files
-        raise InputError(f"{path} cannot be read as HDF5 (truncated, or another format): {error}") from error
-    if isinstance(named, bytes):
-        named = named.decode(errors="ignore")
-    environment = environment or (str(named) if named else _environment_of(path.stem))
-    return from_flat(
-        path.stem,
-        observations,
-        actions,
-        rewards,
-        terminals,
-        timeouts,
-        environment=environment,
-        time_limit=time_limit(environment) if environment else None,
-    )
+FORMAT = "HDF5"
 
 
-def _arrays(path: Path, file: h5py.File) -> list[NDArray[Any]]:
-    missing = [key for key in KEYS if not isinstance(file.get(key), h5py.Dataset)]
-    if missing:
-        raise InputError(
-            f"{path}: missing {', '.join(map(repr, missing))}; found {sorted(map(str, file.keys()))}, "
-            f"expected one array each for {', '.join(KEYS)}"
-        )
-    shapes = {key: file[key].shape for key in KEYS}
-    rows = shapes["rewards"][0] if shapes["rewards"] else 0
-    if rows == 0:
-        raise InputError(f"{path}: 'rewards' has no rows")
-    for key, shape in shapes.items():
-        if not shape or shape[0] != rows:
-            raise InputError(f"{path}: '{key}' has {shape[0] if shape else 0} rows, 'rewards' has {rows}")
-    _check_dimensions(path, shapes, file)
-    # float64 files are narrowed while reading, so that the wide copy never exists.
-    return [_narrow(file[key])[()] for key in KEYS]
+def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
+    """The episodes of a file, with the environment that its attribute `env` names."""
+    with decoding(path, FORMAT), h5py.File(path, "r") as file:
+        arrays = {str(key): file[key] for key in file if isinstance(file.get(key), h5py.Dataset)}
+
+        def fetch(key: str, dtype: type | None) -> NDArray[Any]:
+            array = arrays[key]
+            # Wide numbers are narrowed while reading, so that the wide copy never exists.
+            return (array if dtype is None or array.dtype == dtype else array.astype(dtype))[()]
+
+        described = {key: (array.shape or (), array.dtype) for key, array in arrays.items()}
+        recording = assemble(ArrayTable(str(path), described, fetch), path.stem, options, progress)
+        environment = _text(file.attrs.get("env"))
+    return dataclasses.replace(recording, data=dataclasses.replace(recording.data, environment=environment))
 
 
-def _check_dimensions(path: Path, shapes: dict[str, tuple[int, ...]], file: h5py.File) -> None:
-    if len(shapes["observations"]) != 2:
-        raise InputError(
-            f"{path}: 'observations' has shape {shapes['observations']}; expected [step, dimension]"
-        )
-    integer = file["actions"].dtype.kind in "iu"
-    if len(shapes["actions"]) != (1 if integer else 2):
-        wanted = "[step] for integer actions" if integer else "[step, dimension] for real actions"
-        raise InputError(f"{path}: 'actions' has shape {shapes['actions']}; expected {wanted}")
-    for key in ("rewards", "terminals", "timeouts"):
-        if np.prod(shapes[key]) != shapes[key][0]:
-            raise InputError(f"{path}: '{key}' has shape {shapes[key]}; expected one value per step")
-    for key in KEYS:
-        if file[key].dtype.kind not in "fiub":
-            raise InputError(f"{path}: '{key}' holds {file[key].dtype}; expected numbers")
+def write(path: Path, data: Trajectories) -> None:
+    """The episodes in D4RL's layout, which most tools for offline reinforcement learning read."""
+    last = np.zeros(data.steps, bool)
+    last[data.starts + data.lengths - 1] = True
+    ended = np.repeat(data.terminated, data.lengths)
+    with h5py.File(path, "w") as file:
+        file["observations"] = data.observations
+        file["actions"] = data.actions
+        file["rewards"] = data.rewards
+        file["terminals"] = last & ended
+        file["timeouts"] = last & ~ended
+        if data.environment is not None:
+            # Of fixed length: a damaged one of variable length can crash the library that reads it.
+            file.attrs["env"] = np.bytes_(data.environment.encode())
 
 
-def _narrow(dataset: h5py.Dataset) -> Any:
-    return dataset.astype(np.float32) if dataset.dtype == np.float64 else dataset
-
-
-def _environment_of(stem: str) -> str | None:
-    return _ENVIRONMENTS.get(stem.replace("_", "-").split("-")[0].lower())
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        value = value.decode(errors="ignore")
+    return str(value) if value else None

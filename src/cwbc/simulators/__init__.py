@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+_MAZES = "cwbc.simulators.mazes"  # registers "d4rl/..." with Gymnasium when it is imported
+
 
 @dataclasses.dataclass(frozen=True)
 class Transition:
@@ -53,6 +55,7 @@ def make(environment: str, count: int, threads: int = 0) -> Simulator:
     robot = locomotion.ROBOTS.get(environment)
     if robot is not None:
         return locomotion.Locomotion(robot, count, threads)
+    importlib.import_module(_MAZES)  # always, so that a name that is not known can be compared with theirs
     from cwbc.simulators import generic
 
     return generic.Generic(environment, count)
@@ -63,6 +66,8 @@ def time_limit(environment: str) -> int | None:
     import gymnasium
 
     module, _, name = environment.rpartition(":")
+    if name.startswith("d4rl/"):
+        module = _MAZES
     try:
         if module:  # "module:Name-v0" registers itself when the module is imported
             importlib.import_module(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -12,35 +13,39 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cwbc.errors import InputError, unknown
+from cwbc.errors import InputError, UnavailableError, unknown
+from cwbc.observations import dtype, flatten, size
 from cwbc.simulators import Transition
 from cwbc.simulators.quiet import quiet_mujoco
 
 
 class Generic:
-    """Copies of one Gymnasium environment with flat observations and either kind of action."""
+    """Copies of one Gymnasium environment with either kind of action; its observations become flat."""
 
     _box: spaces.Box[Any] | None  # of the actions; None when they are discrete
+    _lowest = 0  # what the environment calls the first of its discrete actions
     action_bounds: tuple[NDArray[Any], NDArray[Any]] | None
 
     def __init__(self, environment: str, count: int) -> None:
         first = _make(environment)
         self.horizon = _horizon(environment, first)
         observations, actions = first.observation_space, first.action_space
-        if not isinstance(observations, spaces.Box):
-            raise InputError(f"{environment} has observations in {observations}; only Box is supported")
+        try:
+            self.observation_size, self._dtype = size(observations), dtype(observations)
+        except InputError as error:
+            raise InputError(f"{environment} has observations of which {error}") from error
+        # Nearly all are arrays, which need no more than this at every step of every copy.
+        plain = isinstance(observations, spaces.Box)
+        self._flatten = np.ravel if plain else functools.partial(flatten, observations)
         if isinstance(actions, spaces.Box):
             self._box, self.action_size = actions, math.prod(actions.shape)
             self.action_bounds = (actions.low.reshape(-1), actions.high.reshape(-1))
-        elif isinstance(actions, spaces.Discrete) and actions.start == 0:
+        elif isinstance(actions, spaces.Discrete):
             self._box, self.action_size, self.action_bounds = None, int(actions.n), None
+            self._lowest = int(actions.start)
         else:
-            raise InputError(
-                f"{environment} has actions in {actions}; only Box and Discrete from 0 are supported"
-            )
+            raise InputError(f"{environment} has actions in {actions}; only Box and Discrete are supported")
         self.discrete = self._box is None
-        self.observation_size = math.prod(observations.shape)
-        self._dtype = observations.dtype if observations.dtype.kind == "f" else np.dtype(np.float32)
         self._copies = [first, *(_make(environment) for _ in range(count - 1))]
 
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
@@ -49,7 +54,7 @@ class Generic:
         with quiet_mujoco():
             for row, (episode, seed) in enumerate(zip(episodes, seeds, strict=True)):
                 observation, _ = self._copies[episode].reset(seed=int(seed))
-                observations[row] = np.ravel(observation)
+                observations[row] = self._flatten(observation)
         return observations
 
     def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
@@ -62,7 +67,7 @@ class Generic:
             for row, (episode, action) in enumerate(zip(episodes, self._native(actions), strict=True)):
                 outcome = self._copies[episode].step(action)
                 observation, rewards[row], terminated[row], truncated[row], _ = outcome
-                observations[row] = np.ravel(observation)
+                observations[row] = self._flatten(observation)
         return Transition(observations, rewards, terminated, truncated)
 
     def close(self) -> None:
@@ -72,7 +77,7 @@ class Generic:
     def _native(self, actions: NDArray[Any]) -> list[int] | NDArray[Any]:
         """The actions as the environment's own space has them."""
         if self._box is None:
-            return actions.tolist()
+            return (actions + self._lowest).tolist()
         return np.reshape(actions, (len(actions), *self._box.shape)).astype(self._box.dtype)
 
 
@@ -81,14 +86,14 @@ def _make(environment: str) -> Any:
     # An id such as "module:Name-v0" registers itself when it is made; a name without its version would
     # let the newest one in unseen.
     if ":" not in environment and environment not in gymnasium.registry:
-        raise unknown("environment", environment, gymnasium.registry)
+        raise UnavailableError(str(unknown("environment", environment, gymnasium.registry)))
     try:
         with quiet_mujoco(), warnings.catch_warnings():
             # The data decide the version, so that a newer one exists is no news.
             warnings.simplefilter("ignore", DeprecationWarning)
             return gymnasium.make(environment, disable_env_checker=True)
     except (gymnasium.error.Error, ImportError) as error:
-        raise InputError(f"environment {environment!r} cannot be made: {error}") from error
+        raise UnavailableError(f"environment {environment!r} cannot be made: {error}") from error
 
 
 def _horizon(environment: str, copy: Any) -> int:

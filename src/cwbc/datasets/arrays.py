@@ -1,0 +1,96 @@
+"""Tables that are arrays already: in memory, in an NPZ file, or in an HDF5 file of D4RL's layout."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.checks import demand
+from cwbc.datasets.source import Column, Kind
+from cwbc.datasets.tables import assemble
+from cwbc.trajectories import Trajectories
+
+_KINDS: dict[str, Kind] = {
+    "f": "real", "i": "whole", "u": "whole", "b": "truth", "U": "text", "S": "text", "M": "time", "m": "time"
+}  # fmt: skip
+
+
+class ArrayTable:
+    """Arrays with one row per step: each is a column, and one of two dimensions is a column of lists."""
+
+    unit: str = "row"
+    first_row: int = 0
+
+    def __init__(
+        self,
+        source: str,
+        described: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]],
+        fetch: Callable[[str, type | None], NDArray[Any]],
+    ) -> None:
+        self.source, self._fetch = source, fetch
+        self.rows = _rows(described)
+        self.columns: dict[str, Column] = {
+            name: _column(name, *what, self.rows) for name, what in described.items()
+        }
+
+    def read(self, names: Sequence[str], dtype: type | None = None) -> Iterator[list[NDArray[Any]]]:
+        """These columns, all rows at once."""
+        yield [self._fetch(name, dtype) for name in names]
+
+
+def from_arrays(
+    name: str,
+    observations: NDArray[Any],
+    actions: NDArray[Any],
+    rewards: NDArray[Any],
+    terminals: NDArray[Any],
+    timeouts: NDArray[Any],
+    environment: str | None = None,
+    time_limit: int | None = None,
+    action_count: int | None = None,
+) -> Trajectories:
+    """Trajectories from step arrays in which `terminals` or `timeouts` mark each episode's last step.
+
+    Args:
+        observations: [step, dimension].
+        actions: [step, dimension] of real numbers, or [step] of whole ones: then they are discrete.
+        terminals: [step] the environment ended the episode here.
+        timeouts: [step] a time limit, or the end of the log, cut it off here.
+        environment: a Gymnasium id, where one fits.
+        time_limit: H, the longest that an episode can be; without it, the longest one here.
+        action_count: the number of discrete actions; without it, as many as are seen.
+    """
+    arrays = {
+        "observations": observations,
+        "actions": actions,
+        "rewards": rewards,
+        "terminals": terminals,
+        "timeouts": timeouts,
+    }
+    arrays = {key: np.asarray(array) for key, array in arrays.items()}
+    table = ArrayTable(
+        name, {key: (array.shape, array.dtype) for key, array in arrays.items()}, lambda key, _: arrays[key]
+    )
+    recording = assemble(table, name)
+    data = dataclasses.replace(
+        recording.data, environment=environment, time_limit=time_limit, action_count=action_count
+    )
+    return demand(data, recording.origin)
+
+
+def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) -> Column:
+    if len(shape) not in (1, 2) or shape[0] != rows or 0 in shape:
+        there = f", where there are {rows:,} rows" if shape[:1] != (rows,) else ""
+        return Column(name, "other", spelled=f"an array of shape {shape}{there}")
+    return Column(name, _KINDS.get(dtype.kind, "other"), shape[1] if len(shape) == 2 else None, str(dtype))
+
+
+def _rows(described: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> int:
+    for name in ("rewards", "reward"):  # one value per step is the surest count
+        if name in described and described[name][0]:
+            return described[name][0][0]
+    return max((shape[0] for shape, _ in described.values() if shape), default=0)

@@ -1,0 +1,170 @@
+"""Parquet and CSV tables, read with pyarrow (extra `tables`)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.datasets.columns import BY_NAME, ColumnOptions
+from cwbc.datasets.decoding import decoding
+from cwbc.datasets.source import Column, Progress, refuse
+from cwbc.datasets.tables import Recording, assemble
+from cwbc.errors import InputError, need_extra
+
+_BATCH = 1 << 16  # rows decoded together
+_BRACKETS = str.maketrans("[],()", "     ")
+
+
+def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
+    """The episodes of a Parquet file, or of a folder of them."""
+    parquet = need_extra("pyarrow.parquet", "tables", "Parquet files")
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    with decoding(path, "Parquet"), contextlib.ExitStack() as stack:
+        parts = [stack.enter_context(parquet.ParquetFile(file, pre_buffer=False)) for file in files]
+        schema = parts[0].schema_arrow.remove_metadata()
+        for file, part in zip(files, parts, strict=True):
+            if part.schema_arrow.remove_metadata() != schema:
+                raise InputError(f"{file} has other columns than {files[0]}; all of {path} must be alike")
+
+        def batches(names: Sequence[str]) -> Iterator[Any]:
+            for part in parts:
+                yield from part.iter_batches(batch_size=_BATCH, columns=list(names))
+
+        rows = sum(part.metadata.num_rows for part in parts)
+        return assemble(ArrowTable(str(path), rows, schema, batches), path.stem, options, progress)
+
+
+def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
+    """The episodes of a text with a header and one line per step; compressed ones too."""
+    csv = need_extra("pyarrow.csv", "tables", "CSV files")
+    with decoding(path, "CSV"):
+        parse = csv.ParseOptions(delimiter=_delimiter(path))
+        convert = csv.ConvertOptions(strings_can_be_null=True)
+        whole = csv.read_csv(path, parse_options=parse, convert_options=convert)
+
+        def batches(names: Sequence[str]) -> Iterator[Any]:
+            yield from whole.select(list(names)).to_batches(_BATCH)
+
+        # Line 1 is the header.
+        table = ArrowTable(str(path), whole.num_rows, whole.schema, batches, unit="line", first_row=2)
+        return assemble(table, path.name.split(".")[0], options, progress)
+
+
+class ArrowTable:
+    """A table that pyarrow hands over in batches of rows."""
+
+    def __init__(
+        self,
+        source: str,
+        rows: int,
+        schema: Any,
+        batches: Callable[[Sequence[str]], Iterator[Any]],
+        unit: str = "row",
+        first_row: int = 0,
+    ) -> None:
+        self.source, self.rows, self.unit, self.first_row = source, rows, unit, first_row
+        self._batches = batches
+        if len(set(schema.names)) < len(schema.names):
+            raise InputError(f"{source}: two columns have the same name: {', '.join(schema.names)}")
+        self.columns: dict[str, Column] = {field.name: self._column(field) for field in schema}
+
+    def read(self, names: Sequence[str], dtype: type | None = None) -> Iterator[list[NDArray[Any]]]:
+        """These columns, a batch of rows at a time."""
+        first = 0
+        for batch in self._batches(names):
+            yield [self._array(self.columns[n], batch.column(i), first) for i, n in enumerate(names)]
+            first += batch.num_rows
+
+    def _column(self, field: Any) -> Column:
+        from pyarrow import types
+
+        kind, spelled = field.type, str(field.type)
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        element = kind.value_type if lists else kind
+        width = None
+        if lists or types.is_string(kind) or types.is_large_string(kind):
+            first = self._first(field.name)
+            if isinstance(first, list):
+                width = len(first)
+            elif isinstance(first, str) and first.startswith(("[", "(")):  # a list, written out
+                return Column(field.name, "real", len(_numbers(first) or ()), "text")
+        if types.is_floating(element) or types.is_decimal(element):
+            return Column(field.name, "real", width, spelled)
+        if types.is_integer(element):
+            return Column(field.name, "whole", width, spelled)
+        if types.is_boolean(element):
+            return Column(field.name, "truth", width, spelled)
+        if types.is_string(kind) or types.is_large_string(kind):
+            return Column(field.name, "text", None, "text")
+        if types.is_temporal(kind):
+            return Column(field.name, "time", None, spelled)
+        return Column(field.name, "other", None, "no values" if types.is_null(kind) else spelled)
+
+    def _first(self, name: str) -> Any:
+        """The first value that there is in a column."""
+        for batch in self._batches([name]):
+            for value in batch.column(0).drop_null()[:1].to_pylist():
+                return value
+        return None
+
+    def _array(self, column: Column, array: Any, first: int) -> NDArray[Any]:
+        if column.width is not None:
+            return self._lists(column, array, first)
+        if column.kind in ("text", "other"):
+            values = np.empty(len(array), object)
+            values[:] = array.to_pylist()
+            return values
+        if array.null_count and column.kind != "time":
+            array = array.cast("float64")  # where nan says that there is no value
+        values = array.to_numpy(zero_copy_only=False)
+        if values.dtype.kind in "mM":
+            times = values.view(np.int64)
+            return np.where(np.isnat(values), np.nan, times) if array.null_count else times
+        return values.astype(np.float64) if values.dtype.kind == "O" else values  # decimals
+
+    def _lists(self, column: Column, array: Any, first: int) -> NDArray[Any]:
+        import pyarrow.compute as compute
+        from pyarrow import types
+
+        if types.is_string(array.type) or types.is_large_string(array.type):
+            parsed = [_numbers(text) for text in array.to_pylist()]
+            lengths = np.array([-1 if numbers is None else len(numbers) for numbers in parsed])
+            flat: NDArray[Any] = np.array([])
+            if (lengths == column.width).all():
+                flat = np.array(parsed, np.float64)
+        else:
+            lengths = compute.fill_null(compute.list_value_length(array), -1).to_numpy(zero_copy_only=False)
+            values = array.flatten()
+            if values.null_count:
+                values = values.cast("float64")
+            flat = values.to_numpy(zero_copy_only=False)
+        if (wrong := np.flatnonzero(lengths != column.width)).size:
+            what = f"holds lists of different lengths, {column.width} values in the first row"
+            held = ["no list" if lengths[row] < 0 else f"{lengths[row]} values" for row in wrong[:10]]
+            remedy = "every row has the same dimensions"
+            raise refuse(self, column, wrong + first, what, remedy, held)
+        return flat.reshape(len(array), -1)
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    """The numbers of a list that is written as text, such as [0.5, 1] or [0.5 1]."""
+    try:
+        return None if text is None else [float(word) for word in text.translate(_BRACKETS).split()]
+    except ValueError:
+        return None
+
+
+def _delimiter(path: Path) -> str:
+    """The sign between columns: comma, semicolon or tab, whichever the header has most of."""
+    import pyarrow
+
+    with pyarrow.input_stream(str(path)) as stream:
+        header = stream.read(1 << 16).split(b"\n")[0]
+    return max((",", ";", "\t"), key=lambda sign: header.count(sign.encode()))

@@ -1,0 +1,206 @@
+"""Which column of a table means what: told by the user, or found by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from cwbc.datasets.source import Column, Kind
+from cwbc.findings import Finding
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnOptions:
+    """The columns that the user names; None is found by name, and what is not there is done without."""
+
+    episode: str | None = None
+    step: str | None = None
+    observations: tuple[str, ...] | None = None
+    actions: tuple[str, ...] | None = None
+    reward: str | None = None
+    terminated: str | None = None
+    truncated: str | None = None
+    done: str | None = None
+    action_kind: Literal["continuous", "discrete"] | None = None
+
+
+BY_NAME = ColumnOptions()
+
+
+@dataclasses.dataclass(frozen=True)
+class Roles:
+    """The columns of one table by what they mean."""
+
+    observations: tuple[Column, ...]
+    actions: tuple[Column, ...]
+    reward: Column
+    episode: Column | None
+    step: Column | None
+    terminated: Column | None
+    truncated: Column | None
+    done: Column | None
+    ignored: tuple[str, ...]
+    discrete: bool
+
+
+# Common names of each role, likeliest first; an underscore and anything after it makes a column of several.
+_NAMES = {
+    "observations": ("observation", "observations", "obs", "state", "states"),
+    "actions": ("action", "actions"),
+    "reward": ("reward", "rewards"),
+    "episode": ("episode", "episodes", "episode_id", "trajectory", "trajectory_id", "traj_id"),
+    "step": ("step", "steps", "timestep", "time_step", "t"),
+    "terminated": ("terminated", "terminal", "terminals", "termination", "terminations"),
+    "truncated": ("truncated", "timeout", "timeouts", "truncation", "truncations"),
+    "done": ("done", "dones"),
+}
+_SEVERAL = ("observations", "actions")
+_NUMBERS: tuple[Kind, ...] = ("real", "whole", "truth")
+_KINDS: dict[str, tuple[Kind, ...]] = {
+    "observations": _NUMBERS,
+    "actions": _NUMBERS,
+    "reward": _NUMBERS,
+    "episode": ("whole", "text"),
+    "step": ("whole", "real", "time"),
+    "terminated": _NUMBERS,
+    "truncated": _NUMBERS,
+    "done": _NUMBERS,
+}
+
+
+def assign(columns: Mapping[str, Column], options: ColumnOptions) -> tuple[Roles | None, list[Finding]]:
+    """The role of each column, or what keeps them from having one."""
+    found: list[Finding] = []
+    chosen = {role: _columns_of(role, columns, options, found) for role in _NAMES}
+    for role in ("observations", "actions", "reward"):
+        if not chosen[role] and _asked(options, role) is None:
+            found.append(_missing(role, columns))
+    for role, members in chosen.items():
+        for column in members:
+            if column.kind not in _KINDS[role] or (column.width not in (None, 1) and role not in _SEVERAL):
+                found.append(_wrong_type(role, column))
+    discrete = _discrete(chosen["actions"], options, found)
+    if found:
+        return None, found
+    used = {column.name for members in chosen.values() for column in members}
+    single = {role: members[0] if members else None for role, members in chosen.items()}
+    reward = single["reward"]
+    assert reward is not None
+    roles = Roles(
+        observations=chosen["observations"],
+        actions=chosen["actions"],
+        reward=reward,
+        episode=single["episode"],
+        step=single["step"],
+        terminated=single["terminated"],
+        truncated=single["truncated"],
+        done=single["done"],
+        ignored=tuple(name for name in columns if name not in used),
+        discrete=discrete,
+    )
+    return roles, []
+
+
+def _asked(options: ColumnOptions, role: str) -> tuple[str, ...] | None:
+    value = getattr(options, role)
+    return (value,) if isinstance(value, str) else value
+
+
+def _columns_of(
+    role: str, columns: Mapping[str, Column], options: ColumnOptions, found: list[Finding]
+) -> tuple[Column, ...]:
+    asked = _asked(options, role)
+    if asked is None:
+        return tuple(columns[name] for name in _by_name(role, columns))
+    names: list[str] = []
+    for pattern in asked:
+        # A name may hold the signs of a pattern, such as [0]: itself comes first.
+        matches = [pattern] if pattern in columns else fnmatch.filter(columns, pattern)
+        if not matches:
+            near = difflib.get_close_matches(pattern, columns, n=3)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(columns)}"
+            found.append(Finding("error", f"there is no column {pattern!r} ({_option(role)})", hint))
+        names += [name for name in _natural(matches) if name not in names]
+    if len(names) > 1 and role not in _SEVERAL:
+        found.append(Finding("error", f"{_option(role)} names {len(names)} columns", "it takes one"))
+    return tuple(columns[name] for name in names)
+
+
+def _by_name(role: str, columns: Mapping[str, Column]) -> list[str]:
+    plain = {name.strip().lower(): name for name in reversed(list(columns))}
+    for candidate in _NAMES[role]:
+        if candidate in plain:
+            return [plain[candidate]]
+    if role in _SEVERAL:
+        for candidate in _NAMES[role]:
+            if members := [name for key, name in plain.items() if key.startswith(f"{candidate}_")]:
+                return _natural([name for name in columns if name in members])
+    return []
+
+
+def _natural(names: Sequence[str]) -> list[str]:
+    """Numbered names by their number (2 before 10); others as they stand."""
+    numbers = [re.search(r"(\d+)\D*$", name) for name in names]
+    if not all(numbers):
+        return list(names)
+    return sorted(names, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
+
+
+def _discrete(actions: tuple[Column, ...], options: ColumnOptions, found: list[Finding]) -> bool:
+    """Whether actions are numbers of choices: one column of whole numbers is, unless the user says not."""
+    if not actions or options.action_kind == "continuous":
+        return False
+    whole = all(column.kind in ("whole", "truth") for column in actions)
+    one = len(actions) == 1 and actions[0].width in (None, 1)
+    if options.action_kind == "discrete" and not whole:
+        held = actions[0].spelled or actions[0].kind
+        found.append(
+            Finding(
+                "error", f"--action-kind discrete: {actions[0].name} holds {held}", "expected whole numbers"
+            )
+        )
+    if whole and not one:
+        found.append(
+            Finding(
+                "error",
+                "actions are several whole numbers per step",
+                "discrete actions are one number; --action-kind continuous takes them as real ones",
+            )
+        )
+    return whole and one
+
+
+def _missing(role: str, columns: Iterable[str]) -> Finding:
+    names = ", ".join(_NAMES[role][:3]) + (f" or {_NAMES[role][0]}_*" if role in _SEVERAL else "")
+    what = {"observations": "observations", "actions": "actions", "reward": "the reward"}[role]
+    return Finding(
+        "error",
+        f"no column for {what} (looked for {names}; it has {_listed(columns)})",
+        f"rename one, or name it with {_option(role)}",
+    )
+
+
+def _wrong_type(role: str, column: Column) -> Finding:
+    if role in _SEVERAL:
+        wanted = "a number, or a list of numbers, per row"
+    else:
+        wanted = {"episode": "a whole number or a name", "step": "a whole number"}.get(role, "one number")
+        wanted += " per row"
+    held = column.spelled or column.kind
+    if column.width is not None:
+        held = f"lists of {column.width} values ({held})"
+    return Finding("error", f"{column.name} holds {held}", f"expected {wanted}", column.name)
+
+
+def _option(role: str) -> str:
+    return f"--{role}"
+
+
+def _listed(columns: Iterable[str], limit: int = 20) -> str:
+    names = list(columns)
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest if names else "no columns"

@@ -1,0 +1,23 @@
+"""Where other libraries decode bytes that nobody has vouched for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from cwbc.errors import InputError
+
+
+@contextlib.contextmanager
+def decoding(path: Path, format_name: str) -> Iterator[None]:
+    """Turn whatever a decoder raises over damaged bytes into one clear error."""
+    try:
+        yield
+    except (InputError, PermissionError, IsADirectoryError, FileNotFoundError):
+        raise
+    except Exception as error:  # decoders raise anything at all over damaged bytes, down to SyntaxError
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        raise InputError(
+            f"{path} cannot be read as {format_name} (truncated, damaged, or another format): {text}"
+        ) from error

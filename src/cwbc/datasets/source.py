@@ -1,0 +1,62 @@
+"""What every format of a table offers: columns by name, and their rows some at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.findings import Finding, Place, Rejected
+
+Progress = Callable[[int, int | None], None]  # values read so far, and of how many
+
+Kind = Literal["real", "whole", "truth", "text", "time", "other"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    kind: Kind
+    width: int | None = None  # of a column that holds a list per row; None: one value per row
+    spelled: str = ""  # the type as the format calls it
+
+
+class Table(Protocol):
+    """One row per step; each format has its own."""
+
+    source: str
+    rows: int
+    columns: dict[str, Column]
+    unit: str  # what people count: "row", or "line" in a text
+    first_row: int
+
+    def read(self, names: Sequence[str], dtype: type | None = None) -> Iterator[list[NDArray[Any]]]:
+        """These columns, all rows in their order, some at a time: an array [row] or [row, width] each.
+
+        Args:
+            dtype: what they are wanted as, where narrowing early saves memory.
+        """
+        ...
+
+
+def refuse(
+    table: Table,
+    column: Column,
+    rows: NDArray[np.intp],
+    what: str,
+    remedy: str,
+    values: Sequence[object] | NDArray[Any] | None = None,
+) -> Rejected:
+    """An error about some rows of one column."""
+    first, unit = table.first_row, table.unit
+    places = tuple(
+        Place(int(row) + first, unit, value=None if values is None else str(values[i]))
+        for i, row in enumerate(rows[:10])
+    )
+    finding = Finding("error", f"{column.name} {what}", remedy, column.name, len(rows), places)
+    return Rejected(table.source, [finding])

@@ -1,0 +1,356 @@
+"""A description for people: printed in a terminal or a log, and as a picture."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from cwbc.advice import advice
+from cwbc.description import Description
+from cwbc.errors import InputError
+from cwbc.files import write_atomically
+from cwbc.reporting.figures import (
+    COLOURS,
+    DOTS_PER_INCH,
+    FAINT,
+    GROUND,
+    INCHES,
+    INK,
+    _clean,
+    _label,
+    _padded,
+    _shortened,
+)
+from cwbc.reporting.wording import PERCENT, amount, landmarks, percent, score
+from cwbc.tasks import task_for
+
+ROWS = 12  # of observations, and of actions
+BARS = 20  # rows of the histogram; when there are more bins, each row shows several
+EIGHTHS = " ▏▎▍▌▋▊▉"
+BEFORE, AFTER, RAISED, SHADE = "#9AA5B1", COLOURS[0], COLOURS[1], 0.16
+# What would differ from one writing to the next is left out.
+METADATA: dict[str, dict[str, str | None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+
+
+def show(description: Description, console: Console, dataset: str | None = None) -> None:
+    """Print what matters before training; `dataset` is how the suggested command names it."""
+    _say(console, "", description.name, style="bold")
+    for name, fact in _facts(description).items():
+        _say(console, f"{name:<13}", fact)
+    console.print()
+    console.print(_columns(description))
+    if description.discrete:
+        console.print()
+        console.print(_action_counts(description))
+    console.print()
+    _show_returns(description, console)
+    console.print()
+    console.print(_histogram(description, console.width))
+    console.print()
+    _say(console, "+w  ", _weighting(description))
+    _say(console, "+c  ", f"{_raising(description)}; {_noise(description)}")
+    console.print()
+    for line in advice(description, dataset):
+        _say(console, "• ", line)
+
+
+def _say(console: Console, head: str, line: str, style: str = "") -> None:
+    lines = [line]  # a log keeps its lines whole
+    if console.is_terminal:
+        # Not rich's wrapping, which breaks at spaces that are not to be broken at, and options at hyphens.
+        lines = textwrap.wrap(
+            line, max(20, console.width - len(head)), break_long_words=False, break_on_hyphens=False
+        )
+    for number, part in enumerate(lines):
+        margin = head if number == 0 else " " * len(head)
+        console.print(Text.assemble((margin, "dim"), (part, style)), soft_wrap=True)
+
+
+def _facts(d: Description) -> dict[str, str]:
+    lengths = d.lengths
+    each = f"{lengths.shortest:,} to {lengths.longest:,} steps, median {lengths.median:,.0f}"
+    if lengths.shortest == lengths.longest:
+        each = f"{lengths.longest:,} step{'s' * (lengths.longest > 1)} each"
+    horizon = f"{d.horizon:,}{'' if d.time_limit == d.horizon else ', the longest logged'}"
+    actions = f"{len(d.action_counts):,} discrete" if d.discrete else f"{len(d.actions):,} continuous"
+    facts = {
+        "environment": f"{d.environment or 'unknown'}; horizon {horizon}",
+        "episodes": f"{d.episodes:,}, {each}; {d.steps:,} steps in all",
+        "ends": f"{lengths.terminated:,} terminated, {lengths.cut_off:,} cut off by a limit",
+        "dimensions": f"{len(d.observations):,} observations, {actions} actions",
+    }
+    if d.unfinished_steps:
+        facts["kept out"] = f"the last {d.unfinished_steps:,} steps, an episode without an end"
+    return facts
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
+    for number, name in enumerate(names):
+        table.add_column(Text(name), justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def _columns(d: Description) -> Table:
+    table = _table("over all steps", "lowest", "mean", "highest", "deviation")
+    for columns in (d.observations, d.actions, (d.rewards,)):
+        for column in columns[:ROWS]:
+            numbers = (column.lowest, column.mean, column.highest, column.deviation)
+            table.add_row(Text(_shortened(column.name, 34)), *map(_short, numbers))
+        _and_more(table, len(columns))
+    return table
+
+
+def _action_counts(d: Description) -> Table:
+    table = _table("action", "steps", "share")
+    for action, count in enumerate(d.action_counts[:ROWS]):
+        table.add_row(str(action), f"{count:,}", _mass(count / d.steps))
+    _and_more(table, len(d.action_counts))
+    return table
+
+
+def _and_more(table: Table, count: int) -> None:
+    if count > ROWS:
+        table.add_row(Text(f"... and {count - ROWS:,} more; --json has all", style="dim"))
+
+
+def _show_returns(d: Description, console: Console) -> None:
+    percentiles = d.returns.percentiles
+    names = ["lowest", *(f"{at}{PERCENT}" for at, _ in percentiles[1:-1]), "best", "mean"]
+    shown = _formatter([value for _, value in percentiles])
+    mean = _formatter([d.returns.lowest, d.returns.mean, d.returns.best])(d.returns.mean)
+    rows = {"returns": [*(shown(value) for _, value in percentiles), mean]}
+    if d.scores is not None:
+        lowest, mean, best = score(d.scores.lowest), score(d.scores.mean), score(d.scores.best)
+        rows["scores"] = [lowest, *[""] * len(percentiles[1:-1]), best, mean]
+    table = _table("", *names)
+    for head, texts in rows.items():
+        table.add_row(head, *texts)
+    if Measurement.get(console, console.options.update(width=1000), table).maximum <= console.width:
+        console.print(table)
+        return
+    for head, texts in rows.items():
+        pairs = [f"{name} {text}" for name, text in zip(names, texts, strict=True) if text]
+        _say(console, f"{head}  ", ", ".join(pairs))
+
+
+class _Row(NamedTuple):
+    low: float
+    high: float
+    episodes: int
+    before: float
+    after: float
+
+
+def _rows(d: Description) -> list[_Row]:
+    """The histogram in at most BARS rows; neighbours without an episode share one."""
+    if d.returns.equal:
+        return [_Row(d.returns.lowest, d.returns.best, d.episodes, 1.0, 1.0)]
+    bins, rows = len(d.bin_episodes), list[_Row]()
+    together = math.ceil(bins / BARS)
+    for first in range(0, bins, together):
+        part = slice(first, min(first + together, bins))
+        masses = (sum(draws.masses[part]) for draws in (d.by_length, d.by_return))
+        row = _Row(d.bin_edges[first], d.bin_edges[part.stop], sum(d.bin_episodes[part]), *masses)
+        if rows and rows[-1].episodes == row.episodes == 0:
+            row = row._replace(low=rows.pop().low)
+        rows.append(row)
+    return rows
+
+
+def _histogram(d: Description, width: int) -> Table:
+    rows, shown = _rows(d), _formatter(d.bin_edges)
+    labels = [f"{shown(row.low)} to {shown(row.high)}" for row in rows]
+    if d.returns.equal:
+        labels = [shown(d.returns.best)]
+    others = max(len("effective episodes"), *map(len, labels)) + len("episodes  100 %  100 %  +c") + 8
+    longest = max(6, min(30, (width - others) // 2))
+    scale = longest / max(max(row.before, row.after) for row in rows)
+    table = _table("returns", "episodes", "without +w", "", "with +w", "", "+c")
+    table.columns[2].justify = table.columns[4].justify = "left"
+    for label, row in zip(labels, rows, strict=True):
+        raised = row.episodes and (row.high > d.raised.lowest_return or row.high == d.returns.best)
+        before, after = Text(_bar(row.before * scale)), Text(_bar(row.after * scale), "cyan")
+        numbers = before, _mass(row.before), after, _mass(row.after)
+        table.add_row(label, f"{row.episodes:,}" if row.episodes else "–", *numbers, "▲" if raised else "")
+    both = (d.by_length, d.by_return)
+    for label, texts in (
+        ("mean return", [shown(draws.mean_return) for draws in both]),
+        ("effective episodes", [f"{draws.effective_episodes:,.0f}" for draws in both]),
+    ):
+        table.add_row(Text(label, "dim"), "", texts[0], "", texts[1])
+    return table
+
+
+def _bar(length: float) -> str:
+    """A bar of so many characters, to an eighth of one; whatever is there at all can be seen."""
+    whole, part = divmod(max(round(8 * length), length > 0), 8)
+    return "█" * whole + EIGHTHS[part].strip()
+
+
+def _mass(value: float) -> str:
+    if value == 0:
+        return ""
+    return percent(value) if value >= 0.005 else f"<1{PERCENT}"
+
+
+def _weighting(d: Description) -> str:
+    if d.returns.lowest == d.returns.best:
+        return "draws every episode alike, as all returns are equal"
+    options = d.weighting
+    percentile = f"percentile {options.temperature_percentile:g}"
+    origins = {
+        "given": "as given",
+        "percentile": f"best − {percentile}",
+        "return range": f"a tenth of the return range, as {percentile} is the best",
+    }
+    return (
+        f"draws by return: {options.bins:,} bin{'s' * (options.bins > 1)}, lambda {options.smoothing:g}, "
+        f"kappa {amount(d.temperature)} ({origins[d.temperature_source]})"
+    )
+
+
+def _raising(d: Description) -> str:
+    raised = d.raised
+    shown = _formatter([raised.lowest_return, raised.lowest, raised.highest])
+    who = f"raises {raised.episodes:,} of {d.episodes:,} episodes, from {shown(raised.lowest_return)} up"
+    if shown(raised.highest) == shown(raised.lowest):
+        return f"{who}, to the best, {shown(raised.lowest)}"
+    return f"{who}, to targets of {shown(raised.lowest)} to {shown(raised.highest)}"
+
+
+def _noise(d: Description) -> str:
+    origins = {"given": "as given", "published": "published", "return range": "from the return range"}
+    sigma = f"sigma {amount(d.raised.noise)} ({origins[d.raised.noise_source]})"
+    return f"percentile {d.regularizer.percentile:g}, {sigma}"
+
+
+def _short(value: float) -> str:
+    """A number in at most nine characters."""
+    text = amount(value + 0.0)  # + 0.0: no "−0"
+    if len(text) > 9:
+        text = f"{value:.3g}".replace("e+0", "e").replace("e+", "e").replace("-", "−")
+    return text
+
+
+def _formatter(values: Sequence[float]) -> Callable[[float], str]:
+    """How to write numbers of this range: with the decimals that tell a hundredth of it, if they have any."""
+    low, high = min(values), max(values)
+    largest = max(abs(low), abs(high))
+    power = math.floor(math.log10(largest)) if largest and not 1e-3 <= largest < 1e6 else 0
+    unit, suffix = 10.0**power, f"e{power}" if power else ""
+    spread = (high - low) / unit
+    alike = high - low <= 1e-6 * largest
+    decimals = 4 if alike else min(6, max(0, 2 - math.floor(math.log10(spread))))
+    whole = [d for d in range(decimals) if all(math.isclose(v / unit, round(v / unit, d)) for v in values)]
+    digits = min([*whole, decimals])
+
+    def write(value: float) -> str:
+        return f"{round(value / unit, digits) + 0.0:,.{digits}f}{suffix}".replace("-", "−")
+
+    return write
+
+
+def plot(description: Description, path: Path) -> None:
+    """Write the picture of the returns before and after weighting; the suffix of the file says the format."""
+    suffix = path.suffix.lower()
+    if suffix not in METADATA:
+        raise InputError(f"{path}: a picture is a file in {', '.join(METADATA)}; got {suffix or 'no suffix'}")
+    figure = Figure(figsize=INCHES, dpi=DOTS_PER_INCH, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    draw(figure, description)
+    picture = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "cwbc"}):  # the same names of elements every time
+        figure.savefig(picture, format=suffix[1:], metadata=METADATA[suffix])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, picture.getvalue())
+
+
+def draw(figure: Figure, description: Description) -> tuple[Axes, Axes]:
+    """Draw into an empty figure; hands back the axes of the draws and of the raised targets."""
+    draws, targets = figure.subplots(2, 1, sharex=True, height_ratios=(7, 1))
+    returns, raised = description.returns, description.raised
+    task = task_for(description.environment, returns.lowest, returns.best)
+    marks = [mark for mark in landmarks(task, returns.best) if mark.key != "at_twice_expert"]
+    low, high = _limits([returns.lowest, raised.highest, *(mark.target for mark in marks)])
+    draws.set_xlim(low, high)
+    hair = 0.004 * (high - low)  # what has no width must be seen as well
+    _clean(draws)
+    _clean(targets)
+    targets.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}".replace("-", "−"))
+    handles = [*_draws(draws, description, hair), *_targets(targets, description, hair)]
+    for axes in (draws, targets):
+        axes.axvspan(returns.best, high, color=GROUND, zorder=0, linewidth=0)
+        first = min(raised.lowest_return, returns.best - hair)
+        axes.axvspan(first, returns.best, color=RAISED, alpha=SHADE, zorder=0.5, linewidth=0)
+        for mark in marks:
+            axes.axvline(mark.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    _label(draws, marks)
+    title = _shortened(description.name, 56)
+    draws.set_title(title, loc="left", fontsize=14, fontweight="bold", color=INK, pad=34, parse_math=False)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9.5, labelcolor=INK
+    )
+    return draws, targets
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    across = np.array(values)
+    # Returns that differ by rounding only would make an axis of no width.
+    distinct = np.ptp(across) > 1e-6 * np.abs(across).max()
+    return _padded(across if distinct else across[:1], 0.02)
+
+
+def _draws(axes: Axes, d: Description, hair: float) -> list[Patch]:
+    edges = np.array(d.bin_edges)
+    before, after = (100 * np.array(draws.masses) for draws in (d.by_length, d.by_return))
+    if d.returns.equal:
+        edges = d.returns.best + np.array([-2 * hair, 2 * hair])
+        before = after = np.array([100.0])
+    axes.set_ylabel("share of draws, %", color=INK)
+    without = axes.stairs(
+        before, edges, fill=True, color=BEFORE, zorder=2, label="drawn without +w (by length)"
+    )
+    weighted = axes.stairs(
+        after,
+        edges,
+        fill=True,
+        facecolor=(AFTER, 0.2),
+        edgecolor=AFTER,
+        linewidth=1.9,
+        zorder=3,
+        label="drawn with +w (by return)",
+    )
+    axes.set_ylim(bottom=0)
+    return [without, weighted]
+
+
+def _targets(axes: Axes, d: Description, hair: float) -> list[Patch]:
+    far = max(d.raised.highest, d.raised.lowest + hair)
+    targets = axes.stairs([1], [d.raised.lowest, far], fill=True, color=(RAISED, 0.75), zorder=0.8)
+    targets.set_label("to these targets")
+    axes.set_ylim(0, 1.4)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("return", color=INK)
+    axes.set_title(f"+c {_raising(d)}", loc="left", fontsize=8.5, color=INK, pad=3)
+    return [Patch(color=RAISED, alpha=SHADE, linewidth=0, label="raised by +c"), targets]

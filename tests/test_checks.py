@@ -1,0 +1,168 @@
+"""What is wrong or doubtful in logged data, each told with its place."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import d4rl_arrays, logged
+from numpy.typing import NDArray
+
+from cwbc import checks
+from cwbc.datasets.arrays import from_arrays
+from cwbc.errors import InputError
+from cwbc.findings import Origin
+from cwbc.trajectories import Trajectories
+
+
+def warned(data: Trajectories, **origin: Any) -> list[str]:
+    return [finding.sentence() for finding in checks.warnings(data, Origin(data.name, **origin))]
+
+
+def refused(match: str, **changes: Any) -> None:
+    with pytest.raises(InputError, match=match):
+        from_arrays("small", **d4rl_arrays(**changes))
+
+
+def wide(observations: NDArray[Any], actions: NDArray[Any] | None = None) -> Trajectories:
+    steps = len(observations)
+    ends = np.arange(steps) == steps - 1
+    actions = np.zeros((steps, 1)) if actions is None else actions
+    return from_arrays("wide", observations, actions, np.arange(steps), ends, ends)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("key", "row", "place"),
+    [
+        ("observations", (5, 2), r"observations\[2\] .* at row 5 \(episode 2, step 1\)"),
+        ("actions", (3, 0), r"actions\[0\] .* at row 3 \(episode 1, step 0\)"),
+        ("rewards", (2,), r"rewards .* at row 2 \(episode 0, step 2\)"),
+    ],
+)
+def test_a_value_that_is_not_finite(key: str, row: tuple[int, ...], place: str, value: float) -> None:
+    arrays = d4rl_arrays()
+    arrays[key][row] = value
+    place = place.replace(".*", f"is not finite: {value}")
+    refused(rf"^small: {place}; every value must be a finite number$", **arrays)
+
+
+def test_every_wrong_column_is_found_and_every_place_counted() -> None:
+    observations = np.zeros((200_000, 3), np.float32)
+    observations[[150_001, 3, 70_000], 1] = np.nan
+    observations[9, 2] = -np.inf
+    data = dataclasses.replace(wide(np.zeros((200_000, 3))), observations=observations)
+    one, other = checks.errors(data, Origin("wide"))
+    assert (one.column, one.count, [p.row for p in one.places]) == (
+        "observations[1]",
+        3,
+        [3, 70_000, 150_001],
+    )
+    assert other.sentence() == (
+        "observations[2] is not finite: -inf at row 9 (episode 0, step 9); "
+        "every value must be a finite number"
+    )
+    assert "nan at row 3 (episode 0, step 3), nan at row 70000" in one.sentence(places=2)
+    assert " and 1 more; " in one.sentence(places=2)
+
+
+def test_infinities_that_cancel_are_found() -> None:
+    with pytest.raises(InputError, match=r"observations\[0\] is not finite: inf at row 1 .* and 1 more"):
+        wide(np.array([[0.0], [np.inf], [-np.inf]]))
+
+
+def test_huge_but_finite_values_are_fine() -> None:
+    huge = np.full((1000, 2), 3e38, np.float32)
+    assert wide(huge).steps == 1000
+    assert logged(huge[:, 0]).returns[0] == pytest.approx(3e41)
+
+
+def test_what_float32_cannot_hold_is_refused() -> None:
+    with pytest.raises(InputError, match=r"observations\[0\] is not finite: inf at row 1"):
+        wide(np.array([[0.0], [1e300]]))
+
+
+def test_a_bad_value_in_the_unfinished_part_does_no_harm() -> None:
+    rewards, ends = np.array([1, 2, 3, np.nan, 1, 1]), np.arange(6) == 2
+    data = from_arrays("small", **d4rl_arrays(rewards=rewards, timeouts=np.zeros(6), terminals=ends))
+    assert data.returns.tolist() == [6.0]
+
+
+def test_discrete_actions_outside_their_range() -> None:
+    outside = "actions is outside the discrete range: "
+    low = rf"^small: {outside}-1 at row 2 \(episode 0, step 2\); discrete actions are"
+    refused(low, actions=np.array([0, 1, -1, 0, 0, 0]))
+    high = rf"{outside}3 at row 1 \(episode 0, step 1\) and 1 more; the 3 actions are"
+    with pytest.raises(InputError, match=high):
+        from_arrays("small", **d4rl_arrays(actions=np.array([0, 3, 1, 0, 5, 0])), action_count=3)
+    refused("2147483647 at row 0", actions=np.array([2**53, 0, 0, 0, 0, 0]))
+
+
+def test_actions_outside_one_are_a_warning_per_column() -> None:
+    actions = np.zeros((6, 2))
+    actions[4, 1], actions[5, 1], actions[0, 0] = -1.5, 1.7, 1 + 1e-7
+    found = warned(from_arrays("small", **d4rl_arrays(actions=actions)))
+    assert any(
+        text.startswith("actions[1] is outside [-1, 1]: -1.5 at row 4 (episode 2, step 0) and 1 more; ")
+        for text in found
+    )
+    assert not any("actions[0]" in text for text in found)
+
+
+def test_episodes_of_one_step() -> None:
+    found = warned(from_arrays("small", **d4rl_arrays()))
+    assert found == [
+        "1 of 3 episodes have one step: row 3 (episode 1, step 0); an episode of one step is rarely meant: "
+        "are the ends of episodes marked where they are?"
+    ]
+
+
+def test_rewards_that_are_all_equal_and_observations_that_never_change() -> None:
+    observations = np.stack([np.arange(70_000), np.full(70_000, 4)], axis=1)
+    ends = np.arange(70_000) % 7 == 6
+    data = from_arrays(
+        "still", observations, np.zeros((70_000, 1)), np.full(70_000, 0.5), ends, ~ends & False
+    )
+    assert warned(data) == [
+        "rewards are 0.5 in every row; a return then tells the length of an episode and nothing else",
+        "observations[1] is 4 in every row; an observation that never changes tells a policy nothing",
+    ]
+
+
+def test_rows_that_were_logged_twice() -> None:
+    generator = np.random.default_rng(0)
+    rows = np.array([0, 1, 2, 3, 2, 4, 5, 6, 7, 5])
+    observations = generator.normal(size=(8, 2))[rows]
+    ends = np.arange(10) % 5 == 4
+    data = from_arrays("twice", observations, np.zeros((10, 1)), rows * 1.0, ends, ends)
+    twice = [text for text in warned(data) if "repeat an earlier row" in text]
+    # Row 9 repeats row 5 in one episode; row 4 repeats row 2 in the other.
+    assert twice == [
+        "2 rows repeat an earlier row of their episode, value for value: row 4 (episode 0, step 4) and "
+        "1 more; were they logged twice? A column with the number of each step settles it"
+    ]
+    assert not any("repeat" in text for text in warned(data, ordered_by_step=True))
+
+
+def test_states_that_come_back_in_earnest_are_no_duplicates() -> None:
+    grid = np.array([[0, 1], [0, 2], [0, 1], [0, 1]])
+    assert not any("repeat" in text for text in warned(wide(grid)))
+
+
+def test_names_of_columns_are_used() -> None:
+    data = dataclasses.replace(
+        wide(np.array([[1.0, 0.0], [1.0, 2.0]])),
+        observation_names=("speed", "height"),
+        action_names=("torque",),
+    )
+    assert any(text.startswith("speed is 1 in every row") for text in warned(data))
+    assert (checks.observation_names(data), checks.action_names(data)) == (("speed", "height"), ("torque",))
+
+
+def test_the_place_is_the_one_in_the_source() -> None:
+    data = dataclasses.replace(wide(np.arange(4.0)[:, None]), rewards=np.array([0, np.nan, 0, 0], np.float32))
+    origin = Origin("log.csv", rows=np.array([3, 0, 1, 2]), unit="line", first_row=2, episodes=["north"])
+    (finding,) = checks.errors(data, origin)
+    assert finding.sentence().startswith("rewards is not finite: nan at line 2 (episode north, step 1);")
