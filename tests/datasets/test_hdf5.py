@@ -119,7 +119,10 @@ def test_the_environment_is_asked_written_or_named(
         ),
         ({"rewards": np.array([b"one"] * 6)}, ["rewards holds |S3; expected one number per row"]),
         ({"rewards": ["one"] * 6}, ["rewards holds object; expected one number per row"]),
-        ({"observations": np.zeros((6, 3), complex)}, ["observations holds lists of 3 values (complex128); expected"]),
+        (
+            {"observations": np.zeros((6, 3), complex)},
+            ["observations holds lists of 3 values (complex128); expected"],
+        ),
     ],
 )
 def test_a_wrong_layout_is_told_by_file_key_and_remedy(

@@ -17,12 +17,10 @@ from cwbc.datasets.source import Progress
 from cwbc.datasets.tables import Recording, assemble
 from cwbc.trajectories import Trajectories
 
-FORMAT = "HDF5"
-
 
 def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of a file, with the environment that its attribute `env` names."""
-    with decoding(path, FORMAT), h5py.File(path, "r") as file:
+    with decoding(path, "HDF5"), h5py.File(path, "r") as file:
         arrays = {str(key): file[key] for key in file if isinstance(file.get(key), h5py.Dataset)}
 
         def fetch(key: str, dtype: type | None) -> NDArray[Any]:

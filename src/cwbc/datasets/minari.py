@@ -8,9 +8,9 @@ import difflib
 import importlib.metadata
 import io
 import json
+import math
 import os
 import re
-import shutil
 import sys
 import tempfile
 import warnings
@@ -121,10 +121,13 @@ class _Reader:
         self._discrete = isinstance(self._action_space, spaces.Discrete)
         # Each step takes some bytes: a count beyond is not believed. What it leaves out finds its room later.
         expected = min(self._metadata["total_steps"], sum(f.stat().st_size for f in self._path.rglob("*")))
-        width = 1 if self._discrete else int(np.prod(self._action_space.shape))
-        self._observations = _Rows(expected, observations.size(self._space), np.float32)
-        self._actions = _Rows(expected, width, np.int32 if self._discrete else np.float32)
-        self._rewards = _Rows(expected, 1, np.float32)
+        width = 1 if self._discrete else math.prod(self._action_space.shape)
+        try:
+            self._observations = _Rows(expected, observations.size(self._space), np.float32)
+            self._actions = _Rows(expected, width, np.int32 if self._discrete else np.float32)
+            self._rewards = _Rows(expected, 1, np.float32)
+        except MemoryError as error:
+            raise InputError(f"{source}: {expected:,} steps do not fit into the memory: {error}") from error
         self._labels: list[int] = []
         self._lengths: list[int] = []
         self._terminated: list[bool] = []
@@ -225,7 +228,7 @@ class _Reader:
     def _taken(self, actions: Any, count: int) -> NDArray[Any]:
         space, values = self._action_space, np.asarray(actions)
         shape = (count, *space.shape)
-        if values.shape[:1] != (count,) or values.size != np.prod(shape):
+        if values.shape[:1] != (count,) or values.size != math.prod(shape):
             raise InputError(f"'actions' has values of shape {values.shape}; expected {shape}")
         if not self._discrete:
             return values.reshape(count, -1)
@@ -264,10 +267,7 @@ class _Rows:
     """Rows that come an episode at a time, in one array that grows where it is."""
 
     def __init__(self, expected: int, width: int, dtype: type) -> None:
-        try:
-            self._array: NDArray[Any] = np.empty((max(expected, 0), width), dtype)
-        except MemoryError as error:
-            raise InputError(f"{expected:,} steps of {width:,} numbers do not fit into the memory") from error
+        self._array: NDArray[Any] = np.empty((max(expected, 0), width), dtype)
         self._count = 0
 
     @np.errstate(over="ignore", invalid="ignore")  # beyond float32 is inf, which the checks refuse
@@ -333,6 +333,7 @@ def download(name: str) -> None:
     _check_id(name)
     if local(name) is not None:
         return
+    _check_place(name, overwrite=False)
     with _unwarned():
         minari = need_extra("minari", "minari", "Minari datasets")
     root = _root()
@@ -345,19 +346,13 @@ def download(name: str) -> None:
                 minari.download_dataset(name)
         except Exception as error:  # a network, a server, and three packages: anything at all
             raise _not_downloaded(name, error) from error
-        for metadata in sorted(Path(aside).rglob("namespace_metadata.json")):
-            place = root / metadata.relative_to(aside)
+        with _environment_variable(ROOT, aside):
+            arrived = [Path(aside, name) for name in local_names()]  # several, where one combines others
+        for path in (*arrived, *Path(aside).rglob("namespace_metadata.json")):
+            place = root / path.relative_to(aside)
+            place.parent.mkdir(parents=True, exist_ok=True)
             if not place.exists():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(metadata, place)
-        for folder in _datasets_in(Path(aside)):  # several, where one combines others
-            if not (root / folder).exists():
-                _put(Path(aside, folder), root / folder, Path(aside, ".replaced"))
-
-
-def _datasets_in(root: Path) -> list[str]:
-    with _environment_variable(ROOT, str(root)):
-        return local_names()
+                os.replace(path, place)
 
 
 @contextlib.contextmanager
@@ -458,10 +453,10 @@ def _check_place(dataset_id: str, overwrite: bool) -> None:
     if is_dataset(folder) and not overwrite:
         raise InputError(f"there is a Minari dataset {dataset_id} already; --overwrite replaces it")
     if folder.exists() and not is_dataset(folder):
-        raise InputError(f"{folder} is there and not a Minari dataset; choose another id")
-    for parent in folder.relative_to(root).parents:
+        raise InputError(f"{folder} is not a Minari dataset; remove it, or choose another id")
+    for parent in list(folder.relative_to(root).parents)[:-1]:
         if is_dataset(root / parent):
-            raise InputError(f"{parent} is a Minari dataset; {dataset_id} cannot lie below it")
+            raise InputError(f"{parent.as_posix()} is a Minari dataset; {dataset_id} cannot lie below it")
 
 
 def _write(data: Trajectories, path: Path, dataset_id: str, data_format: str) -> None:

@@ -1,0 +1,169 @@
+"""Which columns are found by name or option, and how it is told when they are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cwbc.datasets.columns import ColumnOptions, Roles, assign
+from cwbc.datasets.source import Column, Kind
+
+WHOLE: dict[str, Kind] = {"action": "whole", "episode": "whole", "step": "whole", "done": "truth"}
+
+
+def table(*names: str, **kinds: Any) -> dict[str, Column]:
+    """Columns of reals, or of what their name suggests; a number makes a column of lists."""
+    made = {}
+    for name in (*names, *kinds):
+        kind = kinds.get(name, WHOLE.get(name, "real"))
+        made[name] = Column(name, "real", kind) if isinstance(kind, int) else Column(name, kind)
+    return made
+
+
+def roles(columns: dict[str, Column], **options: Any) -> Roles:
+    found, problems = assign(columns, ColumnOptions(**options))
+    assert found is not None, [problem.sentence() for problem in problems]
+    return found
+
+
+def problems(columns: dict[str, Column], **options: Any) -> list[str]:
+    found, told = assign(columns, ColumnOptions(**options))
+    assert found is None
+    return [finding.sentence() for finding in told]
+
+
+def names(columns: tuple[Column, ...]) -> list[str]:
+    return [column.name for column in columns]
+
+
+def test_columns_are_found_by_name() -> None:
+    found = roles(
+        table("episode", "step", "observation_0", "observation_1", "action", "reward", "done", "user")
+    )
+    assert names(found.observations) == ["observation_0", "observation_1"]
+    assert names(found.actions) == ["action"]
+    assert [c.name if c else None for c in (found.episode, found.step, found.done, found.terminated)] == [
+        "episode",
+        "step",
+        "done",
+        None,
+    ]
+    assert (found.discrete, found.ignored) == (True, ("user",))
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        ("observations", "actions", "rewards", "terminals", "timeouts"),
+        ("Observation", "Action", "Reward", "Terminated", "Truncated"),
+        ("obs", "action_x", "reward", "terminal", "timeout"),
+        ("state", "actions", "rewards", "terminations", "truncations"),
+    ],
+)
+def test_other_ways_to_spell_them(spelled: tuple[str, ...]) -> None:
+    found = roles(table(*spelled))
+    assert found.terminated is not None
+    assert found.truncated is not None
+    assert [*names(found.observations), *names(found.actions), found.reward.name] == list(spelled[:3])
+
+
+def test_numbered_columns_are_in_the_order_of_their_numbers() -> None:
+    shuffled = [f"observation_{i}" for i in (10, 2, 0, 1, 9, 3, 11)]
+    assert names(roles(table(*shuffled, "action", "reward", "done")).observations) == [
+        f"observation_{i}" for i in (0, 1, 2, 3, 9, 10, 11)
+    ]
+    named = ["observation_speed", "observation_height", "observation_2"]
+    assert names(roles(table(*named, "action", "reward", "done")).observations) == named
+
+
+def test_what_stands_beside_the_action_is_not_the_action() -> None:
+    found = roles(table("observation", "action", "action_probability", "reward", "done", "next_observation"))
+    assert names(found.actions) == ["action"]
+    assert found.ignored == ("action_probability", "next_observation")
+
+
+def test_columns_are_taken_by_option() -> None:
+    columns = table("speed", "joint2", "joint10", "torque", "paid", "run", "t", "over", run="text")
+    found = roles(
+        columns,
+        observations=("speed", "joint*"),
+        actions=("torque",),
+        reward="paid",
+        episode="run",
+        done="over",
+    )
+    assert names(found.observations) == ["speed", "joint2", "joint10"]
+    assert (found.reward.name, found.discrete, found.ignored) == ("paid", False, ())
+    assert found.episode == columns["run"]
+    assert found.step == columns["t"]
+
+
+def test_a_name_with_the_signs_of_a_pattern_is_itself() -> None:
+    assert names(roles(table("x[0]", "x0", "action", "reward"), observations=("x[0]",)).observations) == [
+        "x[0]"
+    ]
+
+
+def test_every_missing_column_is_told() -> None:
+    told = problems(table("speed", "torque"))
+    assert [text.split(" (looked")[0] for text in told] == [
+        "no column for observations",
+        "no column for actions",
+        "no column for the reward",
+    ]
+    assert told[0] == (
+        "no column for observations (looked for observation, observations, obs or observation_*; it has "
+        "speed, torque); rename one, or name it with --observations"
+    )
+    assert "it has no columns" in problems({})[0]
+    assert "c19 and 5 more" in problems(table(*(f"c{i}" for i in range(25))))[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"reward": "rewart"}, "there is no column 'rewart' (--reward); did you mean 'reward'?"),
+        ({"episode": "zzz"}, "there is no column 'zzz' (--episode); it has observation, reward, action"),
+        ({"observations": ("observation", "joint*")}, "there is no column 'joint*' (--observations); "),
+        ({"reward": "*"}, "--reward names 3 columns; it takes one"),
+        ({"action_kind": "discrete"}, "--action-kind discrete: action holds real; expected whole numbers"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], text: str) -> None:
+    (told,) = [t for t in problems(table("observation", "reward", action="real"), **options) if text in t]
+    assert told.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ({"observation": "text"}, "observation holds text; expected a number, or a list of numbers, per row"),
+        ({"action": "time"}, "action holds time; expected a number, or a list of numbers, per row"),
+        ({"reward": "text"}, "reward holds text; expected one number per row"),
+        ({"reward": 3}, "reward holds lists of 3 values (real); expected one number per row"),
+        ({"episode": "real"}, "episode holds real; expected a whole number or a name per row"),
+        ({"step": "text"}, "step holds text; expected a whole number per row"),
+        ({"done": "text"}, "done holds text; expected one number per row"),
+        ({"observation": "other"}, "observation holds other; expected a number, or a list"),
+    ],
+)
+def test_columns_of_the_wrong_type(column: dict[str, Any], text: str) -> None:
+    everything = table("observation", "action", "reward", "episode", "step", "done") | table(**column)
+    (told,) = problems(everything)
+    assert told.startswith(text)
+
+
+def test_which_actions_are_discrete() -> None:
+    rest = ("observation", "reward")
+    assert roles(table(*rest, action="whole")).discrete
+    assert roles(table(*rest, action="truth")).discrete
+    assert not roles(table(*rest, action="real")).discrete
+    assert not roles(table(*rest, action=2)).discrete
+    assert not roles(table(*rest, action="whole"), action_kind="continuous").discrete
+    several = table(*rest, action_0="whole", action_1="whole")
+    assert problems(several) == [
+        "actions are several whole numbers per step; discrete actions are one number; "
+        "--action-kind continuous takes them as real ones"
+    ]
+    assert not roles(several, action_kind="continuous").discrete

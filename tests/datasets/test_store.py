@@ -1,0 +1,166 @@
+"""Datasets kept under names: found again equal, or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import logged
+
+from cwbc.datasets import load, store
+from cwbc.errors import InputError
+from cwbc.trajectories import Trajectories
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+def mine(name: str = "mine", *rewards: float) -> Trajectories:
+    data = logged([1, 2, *rewards], [3.5], name=name, environment="CartPole-v1", time_limit=77)
+    return dataclasses.replace(
+        data, observation_names=("row", "wave"), action_names=("push",), unfinished_steps=4
+    )
+
+
+def test_a_dataset_comes_back_as_it_was() -> None:
+    data = mine("d4rl/mine/medium-v2")
+    store.add(data, "log.csv")
+    back = load("d4rl/mine/medium-v2")
+    assert back.content_hash == data.content_hash
+    for field in ("name", "environment", "unfinished_steps", "observation_names", "action_names"):
+        assert getattr(back, field) == getattr(data, field)
+    assert back.terminated.tolist() == data.terminated.tolist()
+
+
+def test_the_manifest_says_what_it_is(place: Path) -> None:
+    store.add(mine(), "log.csv")
+    manifest = json.loads((place / "mine" / "manifest.json").read_text())
+    assert manifest["source"] == "log.csv"
+    assert manifest["content_hash"] == mine().content_hash
+    assert (manifest["episodes"], manifest["steps"], manifest["environment"]) == (2, 3, "CartPole-v1")
+    assert {"cwbc", "numpy", "h5py", "mujoco", "gymnasium"} == set(manifest["versions"])
+    assert manifest["bytes"] == (place / "mine" / manifest["file"]).stat().st_size
+    (entry,) = store.entries()
+    assert (entry.name, entry.looks_whole()) == ("mine", True)
+
+
+def test_discrete_actions_keep_their_count() -> None:
+    data = logged([1, 2, 3], name="choices")
+    actions = np.array([0, 2, 1], np.int32)
+    store.add(dataclasses.replace(data, actions=actions, action_count=18), "somewhere")
+    back = load("choices")
+    assert (back.actions.tolist(), back.action_size) == ([0, 2, 1], 18)
+
+
+def test_a_changed_byte_is_found_and_the_dataset_named(place: Path) -> None:
+    entry = store.add(mine(), "log.csv")
+    content = bytearray(entry.path.read_bytes())
+    position = content.index(np.float32(3.5).tobytes())
+    content[position + 3] ^= 1
+    entry.path.write_bytes(content)
+    assert entry.looks_whole()
+    text = (
+        r"dataset mine is damaged: .*\.hdf5 has the hash \w{12}, expected \w{12}; get it again from log.csv"
+    )
+    with pytest.raises(InputError, match=text):
+        load("mine")
+
+
+def test_a_truncated_or_missing_file_is_named() -> None:
+    entry = store.add(mine(), "log.csv")
+    entry.path.write_bytes(entry.path.read_bytes()[:500])
+    assert not entry.looks_whole()
+    with pytest.raises(InputError, match=r"dataset mine is damaged: .*cannot be read as HDF5"):
+        load("mine")
+    entry.path.unlink()
+    assert not entry.looks_whole()
+    with pytest.raises(InputError, match=r"dataset mine is damaged"):
+        load("mine")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"name": "mine"}', "\x00\x01"])
+def test_a_damaged_manifest_is_named(place: Path, text: str) -> None:
+    store.add(mine(), "log.csv")
+    (place / "mine" / "manifest.json").write_text(text)
+    with pytest.raises(InputError, match=r"dataset mine is damaged: .*manifest.json cannot be read"):
+        load("mine")
+
+
+def test_nothing_is_replaced_unasked(place: Path) -> None:
+    store.add(mine(), "log.csv")
+    with pytest.raises(InputError, match="there is a dataset mine already; --overwrite replaces it"):
+        store.add(mine("mine", 7.0), "other.csv")
+    assert load("mine").steps == 3
+    store.add(mine("mine", 7.0), "other.csv", overwrite=True)
+    assert load("mine").steps == 4
+    assert len(list((place / "mine").glob("*.hdf5"))) == 1
+
+
+@pytest.mark.parametrize("name", ["", "../x", "/x", "a//b", "a/../b", ".hidden", "a b", "ü", "a/", "a\n"])
+def test_names_that_cannot_be(name: str) -> None:
+    with pytest.raises(InputError, match="is not a name for a dataset; it takes letters, digits and"):
+        store.add(mine(name), "log.csv")
+
+
+def test_datasets_do_not_lie_in_each_other() -> None:
+    store.add(mine("one/two"), "log.csv")
+    with pytest.raises(InputError, match="one/two is a dataset; one/two/three cannot lie below it"):
+        store.add(mine("one/two/three"), "log.csv")
+    with pytest.raises(InputError, match="one/two is a dataset; one cannot lie above it"):
+        store.add(mine("one"), "log.csv")
+    store.add(mine("one/other"), "log.csv")
+    assert [entry.name for entry in store.entries()] == ["one/other", "one/two"]
+
+
+def test_the_place_follows_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert store.root() == tmp_path / "store"
+    monkeypatch.delenv("CWBC_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert store.root() == tmp_path / "cache" / "cwbc" / "datasets"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert store.root() == Path.home() / ".cache" / "cwbc" / "datasets"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert store.root() == Path.home() / "Library" / "Caches" / "cwbc" / "datasets"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert store.root() == tmp_path / "local" / "cwbc" / "datasets"
+
+
+KILLED = """
+import os, signal, sys
+from cwbc.datasets import store, load
+sys.path.insert(0, sys.argv[1])
+from test_store import mine
+real = os.replace
+calls = []
+def replace(*arguments):
+    if len(calls) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    calls.append(arguments)
+    real(*arguments)
+os.replace = replace
+store.add(mine("mine", 7.0), "other.csv", overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("moment", [0, 1])
+def test_a_kill_while_replacing_leaves_the_old_one(moment: int) -> None:
+    store.add(mine(), "log.csv")
+    here = Path(__file__).parent
+    environment = os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
+    ended = subprocess.run([sys.executable, "-c", KILLED, here, str(moment)], env=environment, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert load("mine").steps == 3
+    store.add(mine("mine", 7.0), "other.csv", overwrite=True)
+    assert load("mine").steps == 4
