@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -15,18 +18,20 @@ import h5py
 import jax
 import mujoco
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 from rich.console import Console
 from rich.table import Table
 
 from cwbc import sampling, simulators, updates
 from cwbc.datasets import load
+from cwbc.datasets.arrays import from_arrays
 from cwbc.design import Design
 from cwbc.device import default_precision, on_cpu
 from cwbc.evaluation import evaluate
 from cwbc.methods import Training, parse
 from cwbc.policy import Policies
 from cwbc.simulators.locomotion import ROBOTS, Locomotion
-from cwbc.datasets.arrays import from_arrays
 from cwbc.trajectories import Trajectories
 
 ROWS, WIDTH = 64 * 20, 1024  # of a paper-size RvS batch
@@ -199,6 +204,56 @@ def loading() -> Iterator[Line]:
     )
 
 
+IMPORT = """
+import resource, sys, time
+from cwbc.cli import main
+began = time.perf_counter()
+try:
+    main(["data", "import", sys.argv[1], "--name", "logs"])
+except SystemExit as ended:
+    assert ended.code == 0
+print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def importing(rows: int = 10_000_000) -> Iterator[Line]:
+    """Ten million rows of Parquet into the store, in no order: the time of it all, and peak memory."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "logs.parquet"
+        write_log(path, rows)
+        environment = os.environ | {"CWBC_DATA": directory}
+        command = [sys.executable, "-c", IMPORT, str(path)]
+        told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    took, peak = float(told.split()[0]), float(told.split()[1]) * 1024
+    size = rows * (11 + 3 + 1) * 4
+    yield Line("Parquet, ten million rows", f"{took:.1f} s", "", "", "under 30 s on two cores", took < 30)
+    yield Line(
+        "  peak memory of the process",
+        f"{peak / 1e6:.0f} MB",
+        f"{size / 1e6:.0f} MB of arrays",
+        f"{peak / size:.2f}x",
+        "under 3x",
+        peak < 3 * size,
+    )
+
+
+def write_log(path: Path, rows: int, lot: int = 500_000) -> None:
+    """A log in the shape of Hopper's, in float64 as most tools write it, its rows in no order at all."""
+    generator = np.random.default_rng(0)
+    order = generator.permutation(rows)
+    writer = None
+    for first in range(0, rows, lot):
+        row = order[first : first + lot]
+        columns = {"episode": row // 1000, "step": row % 1000, "reward": generator.normal(size=len(row))}
+        columns |= {f"observation_{i}": generator.normal(size=len(row)) for i in range(11)}
+        columns |= {f"action_{i}": generator.uniform(-1, 1, len(row)) for i in range(3)}
+        table = pyarrow.table(columns)
+        writer = writer or pyarrow.parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
 def ten_seeds(name: str, promise: float, chunks: int = 4) -> Line:
     """Ten seeds of a paper-size method on a GPU: compile time, and what 100,000 steps come to."""
     data = logged(100_000)
@@ -237,6 +292,7 @@ def lines() -> Iterator[Line]:
         yield simulation(environment)
     yield sweep()
     yield from loading()
+    yield from importing()
 
 
 def main() -> None:

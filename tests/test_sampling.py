@@ -11,9 +11,9 @@ import pytest
 from conftest import d4rl_arrays, logged, with_returns
 from numpy.typing import NDArray
 
+from cwbc.datasets.arrays import from_arrays
 from cwbc.methods import parse
 from cwbc.sampling import DeviceData, Window, normalized, sample, thresholds, to_device
-from cwbc.datasets.arrays import from_arrays
 
 DRAWS, CONTEXT = 100_000, 4
 LENGTHS = (3, 1, 8, 5, 2, 6)

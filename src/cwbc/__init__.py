@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     __version__: str
     from cwbc.api import evaluate, train
     from cwbc.datasets import load
+    from cwbc.datasets.arrays import from_arrays
     from cwbc.errors import InputError
     from cwbc.methods import METHODS, Method, Training
     from cwbc.methods import parse as method
@@ -27,6 +28,7 @@ __all__ = [
     "Training",
     "Trajectories",
     "evaluate",
+    "from_arrays",
     "load",
     "method",
     "train",
@@ -42,6 +44,7 @@ _HOMES = {
     "Training": ("cwbc.methods", "Training"),
     "Trajectories": ("cwbc.trajectories", "Trajectories"),
     "evaluate": ("cwbc.api", "evaluate"),
+    "from_arrays": ("cwbc.datasets.arrays", "from_arrays"),
     "load": ("cwbc.datasets", "load"),
     "method": ("cwbc.methods", "parse"),
     "train": ("cwbc.api", "train"),

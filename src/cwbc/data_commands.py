@@ -80,6 +80,7 @@ def list_datasets(action: cli_data.List) -> None:
 
 def show(action: cli_data.Show) -> None:
     """What a dataset holds, and what weighting and regularizer would make of it."""
+    from cwbc.advice import advice
     from cwbc.description import Description
     from cwbc.regularizers import Conservative
     from cwbc.reporting.description import plot, show
@@ -94,7 +95,8 @@ def show(action: cli_data.Show) -> None:
         plot(description, Path(action.plot))
         _say(f"picture: {action.plot}")
     if action.json:
-        _print(json.dumps(description.to_json(), indent=2))
+        told = description.to_json() | {"advice": advice(description, action.name)}
+        _print(json.dumps(told, indent=2))
     else:
         show(description, Console(), action.name)
 

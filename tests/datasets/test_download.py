@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import email.utils
 import errno
 import itertools
@@ -12,17 +11,15 @@ import re
 import resource
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from hosts import Answer, Host, serving
 
 from cwbc.datasets.download import discard, download
 from cwbc.errors import InputError
@@ -31,118 +28,11 @@ BLOCK = 1 << 16  # in place of the 1 MiB in use, so that a file of some blocks i
 BODY = os.urandom(3 * BLOCK) + b"the end"
 
 
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """How the server meets one request."""
-
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-    cut: int | None = None  # body bytes after which the connection ends
-    reset: bool = False  # the connection ends by a reset
-    stalls: bool = False  # it does not end: nothing more comes
-    ranges: bool = True
-    length: bool = True  # Content-Length is told
-    chunked: bool = False
-    etag: str | None = '"one"'
-    modified: str | None = "Mon, 05 Jul 2021 10:00:00 GMT"
-    content_range: str | None = None  # a wrong one
-    checks: bool = True  # If-Range is looked at
-
-
-class Host(ThreadingHTTPServer):
-    """Meets requests with `answers`, in turn; the last one stays."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers = [Answer()]
-        self.body = BODY
-        self.requests: list[dict[str, str]] = []
-        self.sent = 0  # bytes of bodies
-        self.closing = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/set.hdf5"
-
-    @property
-    def ranges(self) -> list[str | None]:
-        return [request.get("Range") for request in self.requests]
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are part of the play."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Host
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        host = self.server
-        host.requests.append(dict(self.headers))
-        answer = host.answers.pop(0) if len(host.answers) > 1 else host.answers[0]
-        self.close_connection = True
-        if answer.status != 200:
-            self.send_response(answer.status)
-            self._tell(*answer.headers, ("Content-Length", "0"))
-            return
-        status, start = self._place(answer)
-        body = b"" if status == 416 else host.body[start:]
-        self.send_response(status)
-        self._tell(*answer.headers, *self._facts(answer, status, start, len(body)))
-        self._send(answer, body)
-
-    def _place(self, answer: Answer) -> tuple[int, int]:
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        same = self.headers.get("If-Range") in (answer.etag, answer.modified) or not answer.checks
-        if not asked or not answer.ranges or not same:
-            return 200, 0
-        start = int(asked[1])
-        return (206, start) if start < len(self.server.body) else (416, start)
-
-    def _facts(self, answer: Answer, status: int, start: int, length: int) -> list[tuple[str, str]]:
-        total = len(self.server.body)
-        place = f"bytes {start}-{total - 1}/{total}" if status == 206 else f"bytes */{total}"
-        facts = {
-            "ETag": answer.etag,
-            "Last-Modified": answer.modified,
-            "Content-Length": str(length) if answer.length and not answer.chunked else None,
-            "Transfer-Encoding": "chunked" if answer.chunked else None,
-            "Content-Range": answer.content_range or place if status in (206, 416) else None,
-        }
-        return [(key, value) for key, value in facts.items() if value]
-
-    def _tell(self, *headers: tuple[str, str]) -> None:
-        for header in headers:
-            self.send_header(*header)
-        self.end_headers()
-
-    def _send(self, answer: Answer, body: bytes) -> None:
-        part = body[: answer.cut]
-        self.server.sent += len(part)
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if answer.chunked else part)
-        if answer.chunked and answer.cut is None:
-            self.wfile.write(b"0\r\n\r\n")
-        if answer.stalls:
-            self.server.closing.wait(10)
-        if answer.reset:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with Host() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with serving(BODY) as server:
         yield server
-        server.closing.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

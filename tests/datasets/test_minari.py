@@ -1,4 +1,4 @@
-"""Minari's datasets against the minari package itself, with a hub on the loopback interface to download from."""
+"""Minari's datasets against the minari package itself, and a hub on the loopback to download from."""
 
 from __future__ import annotations
 
@@ -111,6 +111,7 @@ def edited(folder: Path) -> Iterator[h5py.File]:
 # Reading
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the collector leaves folders for the collector of garbage
 @pytest.mark.parametrize("data_format", FORMATS)
 def test_what_a_collector_recorded_is_read(root: Path, data_format: Format) -> None:
     expected: list[tuple[Any, Any, float]] = []
@@ -376,7 +377,7 @@ def test_a_missing_episode_is_an_error(root: Path, data_format: Format) -> None:
 @pytest.mark.parametrize("data_format", FORMATS)
 def test_a_dataset_without_episodes_is_an_error(root: Path, data_format: Format) -> None:
     folder = change(make(root, plain(), data_format=data_format), total_episodes=0)
-    with pytest.raises(InputError, match="mine: there are no steps; was the dataset written to its end?"):
+    with pytest.raises(InputError, match="mine: there are no steps; was the dataset written to its end"):
         minari.read(folder, "mine")
 
 
@@ -385,7 +386,7 @@ def test_an_array_larger_than_its_file_is_not_read(root: Path) -> None:
     with edited(folder) as file:
         del file["episode_0/rewards"]
         file.create_dataset("episode_0/rewards", (2**40,), np.float64, chunks=True)
-    with pytest.raises(InputError, match="is damaged: episode_0/rewards would have 8,796,093,022,208 bytes"):
+    with pytest.raises(InputError, match=r"it has a part of the 8,796,093,022,208 bytes of episode_0/rewards"):
         minari.read(folder)
 
 

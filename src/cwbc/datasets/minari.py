@@ -36,8 +36,8 @@ REMOTE = "MINARI_REMOTE"  # and for where they are downloaded from
 
 _ID = re.compile(r"(?![-\w]/[^/]*$)([-\w]+/)*[-\w]+-v\d+")  # Minari takes no namespace of one letter
 _MOST_NUMBERS = 1 << 20  # in one observation; more are a damaged space, and would fill the memory
-_DENSEST = 1000  # bytes that one byte of a compressed file can stand for
-_ALWAYS_READ = 1 << 30  # bytes of an array that need no such proof
+_DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
+_ALWAYS_READ = 1 << 16  # bytes of an array that need no proof
 _BATCH_ROWS = 1 << 17  # of an episode; Minari's arrow storage does not read beyond
 _PATIENCE = 10.0  # seconds for a first answer; the packages below wait for minutes, or forever
 
@@ -298,17 +298,20 @@ def _column(episode: dict[str, Any], name: str, count: int) -> NDArray[Any]:
 
 
 def _check_sizes(path: Path) -> None:
-    """Refuse arrays that cannot be in a file of this size: reading one would fill the memory."""
-    most = max(_ALWAYS_READ, _DENSEST * path.stat().st_size)
+    """Refuse arrays of which a file has next to nothing: reading one would fill the memory."""
     with h5py.File(path, "r") as file:
 
         def look(name: bytes, info: Any) -> None:
-            if info.type == h5py.h5o.TYPE_DATASET:
-                array = h5py.h5d.open(file.id, name)
-                size = array.get_space().get_simple_extent_npoints() * array.get_type().get_size()
-                if size > most:
-                    where = name.decode(errors="replace")
-                    raise InputError(f"{path} is damaged: {where} would have {size:,} bytes")
+            if info.type != h5py.h5o.TYPE_DATASET:
+                return
+            array = h5py.h5d.open(file.id, name)
+            count, plan = array.get_space().get_simple_extent_npoints(), array.get_create_plist()
+            if count and plan.get_layout() == h5py.h5d.CHUNKED:
+                count = max(count, math.prod(plan.get_chunk()))
+            size = count * array.get_type().get_size()
+            if size > max(_ALWAYS_READ, array.get_storage_size() * (_DENSEST if plan.get_nfilters() else 1)):
+                where = name.decode(errors="replace")
+                raise InputError(f"{path} is damaged: it has a part of the {size:,} bytes of {where}")
 
         h5py.h5o.visit(file.id, look, info=True)
 

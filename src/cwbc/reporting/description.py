@@ -31,10 +31,10 @@ from cwbc.reporting.figures import (
     GROUND,
     INCHES,
     INK,
-    _clean,
-    _label,
-    _padded,
-    _shortened,
+    clean,
+    label_marks,
+    padded,
+    shortened,
 )
 from cwbc.reporting.wording import PERCENT, amount, landmarks, percent, score
 from cwbc.tasks import task_for
@@ -115,7 +115,7 @@ def _columns(d: Description) -> Table:
     for columns in (d.observations, d.actions, (d.rewards,)):
         for column in columns[:ROWS]:
             numbers = (column.lowest, column.mean, column.highest, column.deviation)
-            table.add_row(Text(_shortened(column.name, 34)), *map(_short, numbers))
+            table.add_row(Text(shortened(column.name, 34)), *map(_short, numbers))
         _and_more(table, len(columns))
     return table
 
@@ -294,8 +294,8 @@ def draw(figure: Figure, description: Description) -> tuple[Axes, Axes]:
     low, high = _limits([returns.lowest, raised.highest, *(mark.target for mark in marks)])
     draws.set_xlim(low, high)
     hair = 0.004 * (high - low)  # what has no width must be seen as well
-    _clean(draws)
-    _clean(targets)
+    clean(draws)
+    clean(targets)
     targets.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}".replace("-", "−"))
     handles = [*_draws(draws, description, hair), *_targets(targets, description, hair)]
     for axes in (draws, targets):
@@ -304,8 +304,8 @@ def draw(figure: Figure, description: Description) -> tuple[Axes, Axes]:
         axes.axvspan(first, returns.best, color=RAISED, alpha=SHADE, zorder=0.5, linewidth=0)
         for mark in marks:
             axes.axvline(mark.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-    _label(draws, marks)
-    title = _shortened(description.name, 56)
+    label_marks(draws, marks)
+    title = shortened(description.name, 56)
     draws.set_title(title, loc="left", fontsize=14, fontweight="bold", color=INK, pad=34, parse_math=False)
     figure.legend(
         handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9.5, labelcolor=INK
@@ -317,7 +317,7 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
     across = np.array(values)
     # Returns that differ by rounding only would make an axis of no width.
     distinct = np.ptp(across) > 1e-6 * np.abs(across).max()
-    return _padded(across if distinct else across[:1], 0.02)
+    return padded(across if distinct else across[:1], 0.02)
 
 
 def _draws(axes: Axes, d: Description, hair: float) -> list[Patch]:

@@ -43,7 +43,7 @@ def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSu
     curves, histogram = figure.subplots(2, 1, sharex=True, height_ratios=(4.5, 1))
     marks = landmarks(task, dataset.best)
     for axes in (curves, histogram):
-        _clean(axes)
+        clean(axes)
     lines = [_curve(curves, index, sweep) for index, sweep in enumerate(sweeps)]
     _limits(curves, sweeps, marks, dataset)
     lines.append(_reference(curves))
@@ -51,7 +51,7 @@ def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSu
         axes.axvspan(dataset.best, curves.get_xlim()[1], color=GROUND, zorder=0, linewidth=0)
         for mark in marks:
             axes.axvline(mark.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-    _label(curves, marks)
+    label_marks(curves, marks)
     _histogram(histogram, dataset)
     curves.set_ylabel("achieved return", color=INK)
     _normalized_axis(curves, task)
@@ -62,7 +62,7 @@ def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSu
     return curves, histogram
 
 
-def _clean(axes: Axes) -> None:
+def clean(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, labelsize=9, color=FAINT)
@@ -85,7 +85,7 @@ def _curve(axes: Axes, index: int, sweep: Sweep) -> Line2D:
         markersize=4.5,
         markeredgecolor="white",
         markeredgewidth=0.6,
-        label=_shortened(sweep.method),
+        label=shortened(sweep.method),
         zorder=3,
     )
     if len(sweep.seeds) > 1:
@@ -100,11 +100,11 @@ def _limits(axes: Axes, sweeps: Sequence[Sweep], marks: Sequence[Landmark], data
     up = np.concatenate(
         [*(sweep.returns.mean(axis=2).ravel() for sweep in sweeps), [dataset.lowest, dataset.best]]
     )
-    axes.set_xlim(*_padded(across, 0.02))
-    axes.set_ylim(*_padded(up, 0.08))
+    axes.set_xlim(*padded(across, 0.02))
+    axes.set_ylim(*padded(up, 0.08))
 
 
-def _padded(values: Array, share: float) -> tuple[float, float]:
+def padded(values: Array, share: float) -> tuple[float, float]:
     values = values[np.isfinite(values)]
     low, high = float(values.min()), float(values.max())
     margin = share * (high - low) or max(1.0, abs(high)) * share
@@ -117,7 +117,7 @@ def _reference(axes: Axes) -> Line2D:
     return axes.add_line(line)
 
 
-def _label(axes: Axes, marks: Sequence[Landmark]) -> None:
+def label_marks(axes: Axes, marks: Sequence[Landmark]) -> None:
     low, high = axes.get_xlim()
     ordered = sorted(marks, key=lambda mark: mark.target)
     for index, mark in enumerate(ordered):
@@ -186,7 +186,7 @@ def _measured(sweeps: Sequence[Sweep]) -> str:
     return f"means and 95 % intervals over {' or '.join(map(str, seeds))} seeds"
 
 
-def _shortened(name: str, length: int = 38) -> str:
+def shortened(name: str, length: int = 38) -> str:
     if len(name) <= length:
         return name
     # From the middle: names that share a beginning often differ at the end.

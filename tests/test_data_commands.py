@@ -1,0 +1,422 @@
+"""`cwbc data` as users meet it: real files, a real server, real libraries."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from conftest import write_d4rl
+from hosts import Answer, serving
+from tables import FORMATS, columns, write
+from test_cli import TINY, run
+from toys import ENVIRONMENT, toy_data, write_toy
+
+import cwbc
+from cwbc.datasets import hdf5, minari, store
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "store"
+
+
+def d4rl_file(rows: int, observations: int = 11, actions: int = 3, **changes: Any) -> bytes:
+    """A small file in D4RL's layout with that many rows, all alike, in episodes of 1000."""
+    ends = np.arange(1, rows + 1) % 1000 == 0
+    arrays = {
+        "observations": np.zeros((rows, observations), np.float32),
+        "actions": np.zeros((rows, actions), np.float32),
+        "rewards": np.ones(rows, np.float32),
+        "terminals": np.zeros(rows, bool),
+        "timeouts": ends,
+    }
+    content = io.BytesIO()
+    with h5py.File(content, "w") as file:
+        for key, array in (arrays | changes).items():
+            file.create_dataset(key, data=array, compression="gzip", compression_opts=1)
+    return content.getvalue()
+
+
+@pytest.fixture(scope="module")
+def replay() -> bytes:
+    return d4rl_file(402_000)
+
+
+# Own logs
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_logs_of_every_format_are_imported(kind: str, tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / f"logs.{kind}", columns(note=np.arange(6)))
+    assert run("data", "import", f"logs.{kind}", "--name", "mine") == 0
+    said = capsys.readouterr().err
+    assert "not used: the column note" in said
+    assert "warning: 1 of 3 episodes have one step" in said
+    assert "mine: 3 episodes, 6 steps, returns -0.5 to 10, environment unknown" in said
+    data = cwbc.load("mine")
+    assert data.returns.tolist() == [6, 10, -0.5]
+    assert data.observation_names == ("observation_0", "observation_1")
+
+
+def test_columns_can_be_named(tmp_path: Path, capsys: Said) -> None:
+    renamed = {
+        "episode": "run", "step": "tick", "observation_0": "speed", "observation_1": "height",
+        "action_0": "left", "action_1": "right", "reward": "paid", "terminated": "fell", "truncated": "cut",
+    }  # fmt: skip
+    write(tmp_path / "logs.csv", {renamed[name]: column for name, column in columns().items()})
+    assert run("data", "import", "logs.csv") == 2
+    said = capsys.readouterr().err
+    assert "no column for observations (looked for observation, observations, obs or observation_*; " in said
+    assert "(and 2 more: `cwbc data check` lists them)" in said
+    options = (
+        "--episode=run", "--step=tick", "--observations=speed,height", "--actions=left,right",
+        "--reward=paid", "--terminated=fell", "--truncated=cut", "--time-limit=50",
+    )  # fmt: skip
+    assert run("data", "import", "logs.csv", *options) == 0
+    data = cwbc.load("logs")
+    assert (data.observation_names, data.action_names) == (("speed", "height"), ("left", "right"))
+    assert (data.horizon, data.terminated.tolist()) == (50, [True, False, True])
+
+
+def test_an_environment_can_be_attached_if_it_fits(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns())
+    assert run("data", "import", "logs.csv", "--name=mine", "--env=Hopper-v4") == 2
+    assert "does not fit Hopper-v4: it has 2 observation dimensions" in capsys.readouterr().err
+    assert run("data", "import", "logs.csv", "--name=mine", "--env=Unheard-v0") == 0
+    assert (
+        "kept without a look at its environment: unknown environment 'Unheard-v0'" in capsys.readouterr().err
+    )
+    assert cwbc.load("mine").environment == "Unheard-v0"
+    one = columns(action_0=None, action_1=None, action=np.array([0, 1, 0, 0, 1, 1]))
+    write(tmp_path / "discrete.csv", one)
+    assert run("data", "import", "discrete.csv", "--env=cwbc-toy-discrete-v0") == 0
+    data = cwbc.load("discrete")
+    assert (data.action_size, data.time_limit) == (3, 10)
+
+
+def test_a_discrete_action_beyond_the_environments(tmp_path: Path, capsys: Said) -> None:
+    one = columns(action_0=None, action_1=None, action=np.array([0, 1, 0, 5, 1, 1]))
+    write(tmp_path / "logs.csv", one)
+    assert run("data", "check", "logs.csv", "--action-count=3") == 2
+    assert "error: action is outside the discrete range: 5 at line 5 (episode 1, step 0); the 3 actions" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_name_that_is_taken(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns())
+    assert run("data", "import", "logs.csv", "--name=mine") == 0
+    assert run("data", "import", "logs.csv", "--name=mine") == 2
+    assert "there is a dataset mine already; --overwrite replaces it" in capsys.readouterr().err
+    assert run("data", "import", "logs.csv", "--name=mine", "--overwrite") == 0
+    assert run("data", "import", "logs.csv", "--name=../mine") == 2
+    assert "'../mine' is not a name for a dataset" in capsys.readouterr().err
+
+
+# Checks
+
+
+def test_check_prints_every_problem(tmp_path: Path, capsys: Said) -> None:
+    odd = columns(
+        observation_0=np.array([0.5, np.nan, np.inf, 3, 4, 5]),
+        action_1=np.array([0, 0, 0, 0, 0, np.nan]),
+        step=np.array([0, 1, 5, 0, 0, 1]),
+    )
+    write(tmp_path / "logs.csv", odd)
+    assert run("data", "check", "logs.csv") == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "warning: step has gaps: 5 after 1 at line 4 (episode 0, step 2); what missing steps earned is "
+        "missing from the returns",
+        "error: observation_0 is not finite: nan at line 3 (episode 0, step 1), inf at line 4 (episode 0, "
+        "step 2); every value must be a finite number",
+        "error: action_1 is not finite: nan at line 7 (episode 2, step 1); every value must be a finite "
+        "number",
+        "logs.csv: 3 episodes, 6 steps; cannot be used: 2 errors",
+    ]
+
+
+def test_check_warns_of_what_is_seldom_meant(tmp_path: Path, capsys: Said) -> None:
+    odd = columns(
+        observation_1=np.full(6, 4.0),
+        action_0=np.array([0, 0, 2.5, 0, 0, -7]),
+        reward=np.ones(6),
+    )
+    write(tmp_path / "logs.parquet", odd)
+    assert run("data", "check", "logs.parquet", "--places=1") == 0
+    out = capsys.readouterr().out
+    assert "warning: action_0 is outside [-1, 1]: 2.5 at row 2 (episode 0, step 2) and 1 more; " in out
+    assert "warning: 1 of 3 episodes have one step: row 3 (episode 1, step 0); " in out
+    assert "warning: rewards are 1 in every row; " in out
+    assert "warning: observation_1 is 4 in every row; " in out
+    assert out.splitlines()[-1] == "logs.parquet: 3 episodes, 6 steps; can be used, 4 warnings"
+
+
+def test_check_in_json(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns(reward=np.array([0, 0, 0, 0, np.nan, 0]), user=np.arange(6)))
+    assert run("data", "check", "logs.csv", "--json") == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["usable"], told["ignored_columns"]) == (False, ["user"])
+    (finding,) = told["findings"]
+    assert finding["severity"] == "error"
+    assert finding["places"] == [{"row": 6, "unit": "line", "episode": "2", "step": 0, "value": "nan"}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"reward": ["a"] * 6}, "error: reward holds text; expected one number per row"),
+        ({"reward": None, "observation_0": ["x"] * 6}, "error: no column for the reward"),
+        (
+            {"step": np.array([0, 0, 2, 0, 0, 1])},
+            "error: step repeats: 0 twice at line 3 (episode 0, step 1)",
+        ),
+    ],
+)
+def test_check_of_what_cannot_be_read(
+    tmp_path: Path, capsys: Said, changes: dict[str, Any], text: str
+) -> None:
+    write(tmp_path / "logs.csv", columns(**changes))
+    assert run("data", "check", "logs.csv") == 2
+    assert text in capsys.readouterr().out
+
+
+def test_check_of_garbage(tmp_path: Path, capsys: Said) -> None:
+    (tmp_path / "logs.npz").write_bytes(b"PK\x03\x04garbage")
+    assert run("data", "check", "logs.npz") == 2
+    assert capsys.readouterr().out.startswith("error: logs.npz cannot be read as NPZ (truncated, damaged, or")
+
+
+def test_check_finds_a_damaged_entry_of_the_store(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns())
+    assert run("data", "import", "logs.csv", "--name=mine") == 0
+    (entry,) = store.entries()
+    content = entry.path.read_bytes()
+    entry.path.write_bytes(content.replace(np.float32(-2.5).tobytes(), np.float32(2.5).tobytes()))
+    for command in (
+        ("data", "show", "mine"),
+        ("train", "mine", "rvs"),
+        ("data", "export", "mine", "--format=hdf5"),
+    ):
+        assert run(*command) == 2
+        assert "dataset mine is damaged" in capsys.readouterr().err
+    assert run("data", "check", "mine") == 2
+    assert "error: dataset mine is damaged" in capsys.readouterr().out
+
+
+# Downloads
+
+
+def test_a_download_is_verified_and_kept(replay: bytes, capsys: Said) -> None:
+    with serving(replay) as host:
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 0
+    said = capsys.readouterr().err
+    assert (
+        "d4rl/hopper/medium-replay-v2: 402 episodes, 402,000 steps, returns 1,000 to 1,000, environment"
+        in said
+    )
+    data = cwbc.load("hopper-medium-replay-v2")
+    assert (data.environment, data.horizon, data.task.expert_return) == ("Hopper-v4", 1000, 3200)
+    (entry,) = store.entries()
+    assert entry.source == host.url
+    assert not list(entry.folder.glob(".*"))
+    assert run("data", "download", "d4rl/hopper/medium-replay-v2") == 2
+    assert "there is a dataset d4rl/hopper/medium-replay-v2 already" in capsys.readouterr().err
+
+
+def test_a_broken_download_goes_on_with_the_same_command(
+    replay: bytes, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with serving(replay) as host:
+        host.answers = [Answer(cut=len(replay) // 2), Answer(status=503)]
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 2
+        assert "bytes arrived and are kept: the same command goes on with them" in capsys.readouterr().err
+        assert list(store.entries()) == []
+        host.answers, host.requests = [Answer()], []
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 0
+        assert host.ranges == [f"bytes={len(replay) // 2}-"]
+    assert cwbc.load("hopper-medium-replay-v2").steps == 402_000
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (d4rl_file(5000), "it has 5,000 steps in finished episodes, expected about 402,000"),
+        (d4rl_file(402_000, observations=17, actions=6), "17 observation dimensions, expected 11"),
+        (d4rl_file(402_000)[:-5000], "cannot be read as HDF5 (truncated, damaged, or another format)"),
+        (b"<html>moved</html>", "cannot be read as HDF5"),
+        (d4rl_file(402_000, rewards=np.full(402_000, np.nan)), "rewards is not finite: nan at row 0"),
+    ],
+    ids=["another count", "another robot", "truncated at the source", "a page", "not a number"],
+)
+def test_a_wrong_file_is_refused_and_not_kept(content: bytes, text: str, capsys: Said) -> None:
+    with serving(content) as host:
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"cwbc: {host.url}: ")
+        assert text in said
+    assert list(store.entries()) == []
+    assert not list(store.root().rglob(".data.part*"))
+
+
+def test_a_mirror_takes_the_place_of_the_host(
+    replay: bytes, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(replay) as host:
+        monkeypatch.setenv("CWBC_D4RL_MIRROR", host.url.removesuffix("/set.hdf5"))
+        host.answers = [Answer(status=404)]
+        assert run("data", "download", "hopper-medium-replay-v2") == 2
+        said = capsys.readouterr().err
+        assert "/gym_mujoco_v2/hopper_medium_replay-v2.hdf5 answered 404" in said
+        assert "--url URL" in said
+
+
+def test_antmaze_ends_at_the_goal() -> None:
+    rows = 1_000_000
+    rewards, timeouts = np.zeros(rows, np.float32), np.arange(1, rows + 1) % 1000 == 0
+    rewards[500:505] = 1  # some steps at the goal, away, and back at the very end
+    rewards[990:1000] = 1
+    rewards[1999] = 1
+    changes = {"rewards": rewards, "terminals": rewards > 0, "timeouts": timeouts}
+    with serving(d4rl_file(rows, 29, 8, **changes)) as host:
+        assert run("data", "download", "antmaze-umaze-v2", "--url", host.url) == 0
+    data = cwbc.load("antmaze-umaze-v2")
+    assert data.lengths[:3].tolist() == [501, 1000, 1000]
+    assert data.returns[:3].tolist() == [1, 1, 0]
+    assert data.terminated[:3].tolist() == [True, True, False]
+    assert (data.episodes, data.environment, data.time_limit) == (1000, "d4rl/antmaze-umaze-v2", 700)
+
+
+def test_what_cannot_be_downloaded(capsys: Said) -> None:
+    assert run("data", "download", "hoper-medium-v2") == 2
+    assert "unknown dataset 'hoper-medium-v2'; did you mean 'hopper-medium-v2'" in capsys.readouterr().err
+    assert run("data", "download", "hopper-medium-v2", "--url", "ftp://somewhere/x") == 2
+    assert "an address starts with http:// or https://" in capsys.readouterr().err
+
+
+# The list, and a look
+
+
+def test_list_shows_what_is_here_and_what_can_be_had(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns())
+    run("data", "import", "logs.csv", "--name=mine")
+    minari.export(cwbc.load("mine"), "other/mine-v0")
+    capsys.readouterr()
+    assert run("data", "list") == 0
+    out = capsys.readouterr().out
+    assert [line.split()[:3] for line in out.splitlines()[:2]][1] == ["mine", "3", "6"]
+    assert "other/mine-v0" in out
+    assert "d4rl/halfcheetah/medium-v2" in out
+    assert "1,000,000  237.7 MB" in out
+    (entry,) = store.entries()
+    entry.path.write_bytes(b"")
+    assert run("data", "list") == 0
+    assert "damaged" in capsys.readouterr().out
+    assert run("data", "list", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert (listed["here"][0]["name"], listed["here"][0]["whole"]) == ("mine", False)
+    assert listed["minari"] == ["other/mine-v0"]
+    assert len(listed["obtainable"]) == 21
+
+
+def test_show_prints_numbers_and_advice(tmp_path: Path, capsys: Said) -> None:
+    write_toy(tmp_path / "toy.hdf5")
+    assert run("data", "show", "toy.hdf5", "--plot", "toy.png", "--bins=5", "--percentile=50") == 0
+    out = capsys.readouterr().out
+    assert "60, 10 steps each; 600 steps in all" in out
+    assert "+w  draws by return: 5 bins" in out
+    assert "+c  raises 30 of 60 episodes" in out
+    assert "cwbc compare toy.hdf5 rvs rvs+cwbc" in out
+    assert (tmp_path / "toy.png").read_bytes().startswith(b"\x89PNG")
+    assert run("data", "show", "toy.hdf5", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["episodes"], told["returns"]["best"]) == (60, 5.0)
+    assert told["advice"]
+    assert run("data", "show", "toy.hdf5", "--bins=0") == 2
+    assert "bins must be at least 1; got 0" in capsys.readouterr().err
+    assert run("data", "show", "toy.hdf5", "--plot=x.gif") == 2
+
+
+def test_looking_at_data_needs_no_jax() -> None:
+    code = "import sys\nfrom cwbc.cli import main\ntry: main(['data', 'list'])\nexcept SystemExit: pass\n"
+    ended = subprocess.run(
+        [sys.executable, "-c", code + "assert 'jax' not in sys.modules and 'matplotlib' not in sys.modules"],
+        check=False,
+        capture_output=True,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+
+
+# Export
+
+
+def test_export_as_hdf5(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns())
+    assert run("data", "export", "logs.csv", "--format=hdf5") == 0
+    assert cwbc.load("logs.hdf5").content_hash == cwbc.load("logs.csv").content_hash
+    assert run("data", "export", "logs.csv", "--format=hdf5") == 2
+    assert "logs.hdf5 exists; --overwrite replaces it" in capsys.readouterr().err
+    assert run("data", "export", "logs.csv", "--format=hdf5", "--overwrite", "--to=logs.hdf5") == 0
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["logs.csv", "logs.hdf5"]
+
+
+def test_export_as_minari_and_back(tmp_path: Path) -> None:
+    write(tmp_path / "logs.csv", columns())
+    assert run("data", "import", "logs.csv", "--name=mine") == 0
+    assert run("data", "export", "mine", "--format=minari") == 0
+    assert cwbc.load("mine-v0").content_hash == cwbc.load("mine").content_hash
+    assert run("data", "import", "mine-v0", "--name=again") == 0
+    assert cwbc.load("again").content_hash == cwbc.load("mine").content_hash
+
+
+# Training on all of them
+
+
+def test_compare_takes_a_minari_id_a_table_a_file_and_a_name_alike(tmp_path: Path) -> None:
+    data = toy_data(full_length=True)
+    write_toy(tmp_path / "toy.hdf5")
+    minari.export(data, "toy-v0")
+    frame: dict[str, Any] = {"episode": np.repeat(np.arange(data.episodes), data.lengths)}
+    frame |= {f"observation_{i}": data.observations[:, i] for i in range(2)}
+    frame |= {"action_0": data.actions[:, 0], "reward": data.rewards}
+    write(tmp_path / "toy.parquet", frame)
+    assert run("data", "import", "toy.parquet", "--name=toy", "--env", ENVIRONMENT) == 0
+    results = []
+    for number, dataset in enumerate(("toy.hdf5", "toy-v0", "toy.parquet", "toy")):
+        out = tmp_path / f"out{number}"
+        assert run("compare", dataset, "rvs+cwbc", *TINY, "--env", ENVIRONMENT, "--out", out) == 0
+        results.append((out / "results.csv").read_text())
+    assert results[0] == results[1] == results[2] == results[3]
+
+
+def test_training_needs_no_environment(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns())
+    options = ("--preset=small", "--device=cpu", "--seeds=1", "--steps=5", "--width=8")
+    assert run("data", "import", "logs.csv", "--name=mine") == 0
+    assert run("train", "mine", "rvs+cwbc", *options) == 0
+    policy = cwbc.Policy.load(tmp_path / "runs" / "mine" / "rvs+cwbc")
+    policy.begin(target=10.0)
+    assert policy.act(np.zeros(2)).shape == (2,)
+    assert run("compare", "mine", "rvs+cwbc", *options) == 2
+    assert "dataset mine names no environment to act in; give --env ID" in capsys.readouterr().err
+
+
+def test_a_d4rl_file_can_be_shown_by_its_own_name(tmp_path: Path) -> None:
+    path = write_d4rl(tmp_path / "hopper-medium-v2.hdf5")
+    assert hdf5.read(path).data.steps == 6
+    assert run("data", "check", path) == 0
