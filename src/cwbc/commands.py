@@ -28,7 +28,7 @@ from cwbc.finished import (
 from cwbc.methods import Method, Training
 from cwbc.planning import Plan, sweep_plan, use_device
 from cwbc.policy import CHECKPOINT, Policies
-from cwbc.progress import progress
+from cwbc.progress import gauge, progress
 from cwbc.reporting import summary_table, write_report
 from cwbc.reporting.wording import headline
 from cwbc.tasks import task_for
@@ -149,7 +149,8 @@ class Session:
         hyperparameters: cli.Hyperparameters,
         acting: bool,
     ) -> Plan:
-        plan = Plan.make(dataset, names, options, hyperparameters, self.command_line, acting)
+        with gauge(self.console, f"reading {dataset}", "values") as update:
+            plan = Plan.make(dataset, names, options, hyperparameters, self.command_line, acting, update)
         for line in plan.lines():
             self.say(line)
         return plan

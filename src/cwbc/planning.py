@@ -16,6 +16,7 @@ from cwbc.design import Design
 from cwbc.device import default_precision, default_preset
 from cwbc.errors import InputError, UnavailableError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
+from cwbc.progress import Gauge
 from cwbc.tasks import Task
 from cwbc.trajectories import Trajectories
 
@@ -33,6 +34,7 @@ class Plan:
     methods: list[tuple[Method, Training]]
     seeds: tuple[int, ...]
     notes: dict[str, Any]
+    warnings: list[str]
 
     @classmethod
     def make(
@@ -43,6 +45,7 @@ class Plan:
         hyperparameters: cli.Hyperparameters,
         command_line: str,
         acting: bool,
+        progress: Gauge | None = None,
     ) -> Plan:
         """The plan of a command line; `acting` says whether the policies are to act as well."""
         given = option_types.given(hyperparameters)
@@ -54,8 +57,12 @@ class Plan:
         device = use_device(options.device)
         preset: Preset = options.preset or default_preset()
         given.setdefault("precision", default_precision())
-        recording = read(dataset, options.env)
+        recording = read(dataset, options.env, progress=progress)
         data = checks.demand(recording.data, recording.origin)
+        # What is kept in the store was looked at when it came there.
+        doubts = (
+            [*recording.findings, *checks.warnings(data, recording.origin)] if Path(dataset).exists() else []
+        )
         if acting and data.environment is None:
             raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
         if data.environment is not None:
@@ -72,7 +79,8 @@ class Plan:
             "why this preset": why,
             "dataset": dataset,
         }
-        return cls(data, check_methods(names, preset, given), seeds, notes)
+        warnings = [f"warning: {finding.sentence()}" for finding in doubts]
+        return cls(data, check_methods(names, preset, given), seeds, notes, warnings)
 
     def lines(self) -> list[str]:
         """The plan in words."""
@@ -81,6 +89,7 @@ class Plan:
             f"{data.name}: {data.episodes:,} episodes, {data.steps:,} steps, returns {data.lowest:,.0f} to "
             f"{data.best:,.0f}, environment {data.environment or 'unknown'}"
         ]
+        lines += self.warnings
         if data.unfinished_steps:
             lines.append(f"kept out: the last {data.unfinished_steps:,} steps, an episode without an end")
         kind = jax.devices()[0].device_kind

@@ -48,8 +48,9 @@ def progress(console: Console, title: str, total: int, unit: str, done: int = 0)
 def gauge(console: Console, title: str, unit: str) -> Iterator[Gauge]:
     """Show work whose size shows only when it has begun; yields a function to tell how much of it is done."""
     if console.is_terminal:
-        sizes = (DownloadColumn(), TransferSpeedColumn()) if unit == "bytes" else (_Percent(),)
-        with _bar(console, *sizes) as bar:
+        transfer = unit == "bytes"
+        sizes = (DownloadColumn(), TransferSpeedColumn()) if transfer else (_Percent(),)
+        with _bar(console, *sizes, transient=not transfer) as bar:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
         return
@@ -78,13 +79,14 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:,.0f} {self._unit}/s" if task.speed else "", style="progress.data.speed")
 
 
-def _bar(console: Console, *columns: ProgressColumn) -> Progress:
+def _bar(console: Console, *columns: ProgressColumn, transient: bool = False) -> Progress:
     return Progress(
         TextColumn("{task.description}", table_column=_ONE_LINE),
         BarColumn(bar_width=16),
         *columns,
         TimeRemainingColumn(table_column=_ONE_LINE),
         console=console,
+        transient=transient,
     )
 
 
