@@ -38,7 +38,7 @@ _ID = re.compile(r"(?![-\w]/[^/]*$)([-\w]+/)*[-\w]+-v\d+")  # Minari takes no na
 _MOST_NUMBERS = 1 << 20  # in one observation; more are a damaged space, and would fill the memory
 _DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
 _ALWAYS_READ = 1 << 16  # bytes of an array that need no proof
-_BATCH_ROWS = 1 << 17  # of an episode; Minari's arrow storage does not read beyond
+_LOT = 1 << 15  # rows; of a longer episode, Minari's arrow storage writes all and reads the first so many
 _PATIENCE = 10.0  # seconds for a first answer; the packages below wait for minutes, or forever
 
 
@@ -55,19 +55,23 @@ def local(name: str) -> Path | None:
 
 def local_names() -> list[str]:
     """The ids of all datasets in Minari's own place."""
-    root, found = _root(), []
-    seen = {root.resolve()}
-    for here, folders, _ in os.walk(root, followlinks=True):
-        inner = []
-        for folder in sorted(folders):
-            path = Path(here, folder)
-            if is_dataset(path):
-                found.append(path.relative_to(root).as_posix())
-            elif not folder.startswith(".") and (real := path.resolve()) not in seen:
-                seen.add(real)  # a link to a folder above would else go round forever
-                inner.append(folder)
-        folders[:] = inner
-    return sorted(name for name in found if _ID.fullmatch(name))
+    names = (path.relative_to(_root()).as_posix() for path in _datasets(_root()))
+    return sorted(name for name in names if _ID.fullmatch(name))
+
+
+def _datasets(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    real = folder.resolve()
+    if real in above:  # a link that goes round
+        return
+    try:
+        inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    except OSError:  # not there, or not for us to see
+        return
+    for path in inner:
+        if is_dataset(path):
+            yield path
+        else:
+            yield from _datasets(path, above | {real})
 
 
 def _root() -> Path:
@@ -326,8 +330,8 @@ def _check_batches(folder: Path, data_format: str) -> None:
         batch.validate(full=True)
     if len(batches) != 1:
         raise InputError(
-            f"its rows are in {len(batches)} lots, and Minari reads one, of {_BATCH_ROWS:,} rows at most; "
-            "write the dataset again, as hdf5"
+            f"its rows are in {len(batches)} lots, of which Minari reads the first; write the dataset again, "
+            "as hdf5"
         )
 
 
@@ -422,10 +426,10 @@ def export(
     _check_id(dataset_id)
     root, folder = _root(), _root() / dataset_id
     _check_place(dataset_id, overwrite)
-    if data_format == "arrow" and (longest := int(data.lengths.max())) >= _BATCH_ROWS:
+    if data_format == "arrow" and (longest := int(data.lengths.max())) >= _LOT:
         raise InputError(
-            f"an episode of {longest:,} steps cannot be exported as arrow, of which Minari reads "
-            f"{_BATCH_ROWS - 1:,} per episode; hdf5 has no such limit"
+            f"an episode of {longest:,} steps cannot be exported as arrow: Minari would not read beyond "
+            f"{_LOT - 1:,}; hdf5 has no such limit"
         )
     with _unwarned():
         need_extra("minari", "minari", "Minari datasets")
