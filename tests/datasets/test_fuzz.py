@@ -1,4 +1,4 @@
-"""Whatever the bytes: consistent data or a clear error, never a traceback, a hang, a crash or a loaded pickle."""
+"""Whatever the bytes: sound data or a clear error; never a traceback, a hang, a crash, a loaded pickle."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import resource
 import select
 import subprocess
 import sys
+import traceback
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +46,7 @@ def consistent(data: Trajectories) -> None:
     steps, ends = data.steps, data.starts + data.lengths
     assert data.observations.shape == (steps, data.observations.shape[-1])
     assert data.actions.shape == ((steps,) if data.discrete else (steps, data.action_size))
-    assert data.observations.size and data.actions.size
+    assert min(data.observations.size, data.actions.size) > 0
     assert data.observations.dtype == data.rewards.dtype == np.float32
     assert data.actions.dtype == (np.int32 if data.discrete else np.float32)
     assert all(np.isfinite(array).all() for array in (data.observations, data.actions, data.rewards))
@@ -63,18 +64,13 @@ def outcome(path: str) -> str:
     try:
         data = load(path)
     except InputError as error:
-        assert path in str(error), f"which file? {error}"
-        return f"refused: {error}"
+        return f"refused: {error}" if path in str(error) else f"which file? {error}"
     consistent(data)
     return f"read: {data.content_hash}"
 
 
 def serve() -> None:
     """Answer each path on the standard input with one line."""
-    import traceback
-
-    import pyarrow.parquet as _  # not while there is a limit: what is loaded takes room too
-
     warnings.simplefilter("ignore")
     if sys.platform == "linux":
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -359,7 +355,7 @@ def logs(draw: st.DrawFn) -> tuple[dict[str, Any], list[int]]:
     """The columns of some episodes, and another order of their rows."""
     lengths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     rows = sum(lengths)
-    finite = st.floats(-1e30, 1e30, width=32)
+    finite = st.floats(-(2.0**99), 2.0**99, width=32)
     last = np.cumsum(lengths) - 1
     columns = {
         "episode": np.repeat(np.arange(len(lengths)), lengths),
@@ -368,6 +364,7 @@ def logs(draw: st.DrawFn) -> tuple[dict[str, Any], list[int]]:
     }
     for name in ("obs_0", "obs_1", "action_0", "action_1", "reward"):
         columns[name] = np.array(draw(st.lists(finite, min_size=rows, max_size=rows)), np.float32)
+        columns[name][0] = 0.5  # a text of whole numbers alone says that they are discrete
     return columns, draw(st.permutations(range(rows)))
 
 
@@ -505,27 +502,28 @@ def telling_rows(table: Any, rows: int) -> bytes:
     return content[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
-BOMBS = {
-    "npz of 10^12 rows": (zipped(**dict.fromkeys(d4rl_arrays(), claiming((10**12,)))), ".npz"),
-    "npz of 10^9 rows": (zipped(rewards=claiming((10**9,))), ".npz"),
-    "npz of 2^64 rows": (zipped(rewards=claiming((2**64,))), ".npz"),
-    "npz of negative rows": (zipped(rewards=claiming((-6,))), ".npz"),
-    "npz with parentheses": (zipped(rewards=nested_header("(" * 9000)), ".npz"),
-    "npz with signs": (zipped(rewards=nested_header("-" * 9000 + "1")), ".npz"),
-    "hdf5 of 10^12 rows": (empty_hdf5(10**12), ".hdf5"),
-    "hdf5 of 10^10 rows": (empty_hdf5(10**10), ".hdf5"),
-    "parquet of 10^12 rows": (telling_rows(d4rl_table(), 10**12), ".parquet"),
-    "parquet of 5 rows": (telling_rows(d4rl_table(), 5), ".parquet"),
-    "csv of one line": (b"a" * 5_000_000, ".csv"),
-    "csv of many columns": (b"," * 20_000 + b"\n", ".csv"),
-    "csv with brackets": (b"episode,obs,action,reward\n0," + b"[" * 500_000 + b",1,1\n", ".csv"),
-    "csv of zeros, compressed": (gzip.compress(bytes(50_000_000), 1), ".csv.gz"),
+BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "npz of 10^12 rows": (lambda: zipped(**dict.fromkeys(d4rl_arrays(), claiming((10**12,)))), ".npz"),
+    "npz of 10^9 rows": (lambda: zipped(rewards=claiming((10**9,))), ".npz"),
+    "npz of 2^64 rows": (lambda: zipped(rewards=claiming((2**64,))), ".npz"),
+    "npz of negative rows": (lambda: zipped(rewards=claiming((-6,))), ".npz"),
+    "npz with parentheses": (lambda: zipped(rewards=nested_header("(" * 9000)), ".npz"),
+    "npz with signs": (lambda: zipped(rewards=nested_header("-" * 9000 + "1")), ".npz"),
+    "hdf5 of 10^12 rows": (lambda: empty_hdf5(10**12), ".hdf5"),
+    "hdf5 of 10^10 rows": (lambda: empty_hdf5(10**10), ".hdf5"),
+    "parquet of 10^12 rows": (lambda: telling_rows(d4rl_table(), 10**12), ".parquet"),
+    "parquet of 5 rows": (lambda: telling_rows(d4rl_table(), 5), ".parquet"),
+    "csv of one line": (lambda: b"a" * 5_000_000, ".csv"),
+    "csv of many columns": (lambda: b"," * 20_000 + b"\n", ".csv"),
+    "csv with brackets": (lambda: b"episode,obs,action,reward\n0," + b"[" * 500_000 + b"x,1,1\n", ".csv"),
+    "csv of zeros, compressed": (lambda: gzip.compress(bytes(50_000_000), 1), ".csv.gz"),
 }
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb(reader: Reader, bomb: str) -> None:
-    assert reader(*BOMBS[bomb]).startswith("refused: ")
+    make, suffix = BOMBS[bomb]
+    assert reader(make(), suffix).startswith("refused: ")
 
 
 @pytest.mark.xfail(strict=True, reason="sizes that the file cannot hold are allocated and filled")
@@ -558,7 +556,6 @@ def test_missing_times(tmp_path: Path) -> None:
         load(tmp_path / "mine.npz")
 
 
-@pytest.mark.xfail(strict=True, raises=RuntimeWarning, reason="np.errstate does not hold in a generator")
 def test_opposite_infinities(tmp_path: Path) -> None:
     path = write_d4rl(tmp_path / "mine.hdf5", rewards=np.array([np.inf, -np.inf, 0, 0, 0, 0]))
     with pytest.raises(InputError, match="rewards is not finite"):

@@ -140,7 +140,7 @@ def test_what_a_collector_recorded_is_read(root: Path, data_format: Format) -> N
     assert data.starts.tolist() == [0, HORIZON]
     assert data.terminated.tolist() == [False, False]
     assert (data.name, data.environment, data.time_limit) == ("test/collected-v3", ENVIRONMENT, HORIZON)
-    assert (data.observations.dtype, data.actions.dtype) == (np.float32, np.float32)
+    assert data.observations.dtype == data.actions.dtype == np.float32
     assert data.observation_names == ("observation[0]", "observation[1]")
     assert recording.findings == ()
 
@@ -185,7 +185,8 @@ def test_discrete_actions_are_counted_from_zero(root: Path, data_format: Format)
     )
 
     data = minari.read(folder).data
-    assert (data.actions.tolist(), data.actions.dtype) == ([0, 2, 1], np.int32)
+    assert data.actions.tolist() == [0, 2, 1]
+    assert data.actions.dtype == np.int32
     assert (data.action_count, data.action_size, data.discrete) == (4, 4, True)
     assert data.observations.tolist() == [[1, 0], [0, 1], [0, 1]]
     assert data.terminated.tolist() == [True, False]

@@ -321,7 +321,7 @@ def _check_sizes(path: Path) -> None:
 
 
 def _check_batches(folder: Path, data_format: str) -> None:
-    """Refuse an episode that Minari would not read to its end, or whose offsets lead out of the file."""
+    """Refuse an episode that Minari would read a part of, or whose damage would crash the interpreter."""
     import pyarrow.dataset
 
     dataset = pyarrow.dataset.dataset(folder, format=data_format, ignore_prefixes=["_", ".", "metadata.json"])
@@ -353,8 +353,7 @@ def download(name: str) -> None:
                 minari.download_dataset(name)
         except Exception as error:  # a network, a server, and three packages: anything at all
             raise _not_downloaded(name, error) from error
-        with _environment_variable(ROOT, aside):
-            arrived = [Path(aside, name) for name in local_names()]  # several, where one combines others
+        arrived = list(_datasets(Path(aside)))  # several, where one combines others
         for path in (*arrived, *Path(aside).rglob("namespace_metadata.json")):
             place = root / path.relative_to(aside)
             place.parent.mkdir(parents=True, exist_ok=True)
