@@ -19,7 +19,8 @@ from test_cli import TINY, run
 from toys import ENVIRONMENT, toy_data, write_toy
 
 import cwbc
-from cwbc.datasets import hdf5, minari, store
+from cwbc.datasets import hdf5, store
+from cwbc.datasets.minari import exporting
 
 Said = pytest.CaptureFixture[str]
 
@@ -315,7 +316,7 @@ def test_what_cannot_be_downloaded(capsys: Said) -> None:
 def test_list_shows_what_is_here_and_what_can_be_had(tmp_path: Path, capsys: Said) -> None:
     write(tmp_path / "logs.csv", columns())
     run("data", "import", "logs.csv", "--name=mine")
-    minari.export(cwbc.load("mine"), "other/mine-v0")
+    exporting.export(cwbc.load("mine"), "other/mine-v0")
     capsys.readouterr()
     assert run("data", "list") == 0
     out = capsys.readouterr().out
@@ -390,7 +391,7 @@ def test_export_as_minari_and_back(tmp_path: Path) -> None:
 def test_compare_takes_a_minari_id_a_table_a_file_and_a_name_alike(tmp_path: Path) -> None:
     data = toy_data(full_length=True)
     write_toy(tmp_path / "toy.hdf5")
-    minari.export(data, "toy-v0")
+    exporting.export(data, "toy-v0")
     frame: dict[str, Any] = {"episode": np.repeat(np.arange(data.episodes), data.lengths)}
     frame |= {f"observation_{i}": data.observations[:, i] for i in range(2)}
     frame |= {"action_0": data.actions[:, 0], "reward": data.rewards}

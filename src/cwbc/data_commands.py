@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from cwbc import checks, cli_data, fitting, option_types, simulators
-from cwbc.datasets import d4rl, hdf5, minari, read, store
+from cwbc.datasets import d4rl, hdf5, read, store
 from cwbc.datasets.columns import ColumnOptions
 from cwbc.datasets.download import discard, download
+from cwbc.datasets.minari import places
 from cwbc.datasets.tables import Recording
 from cwbc.errors import InputError, UnavailableError, require, unknown
 from cwbc.findings import Finding, Rejected
@@ -45,7 +46,7 @@ def list_datasets(action: cli_data.List) -> None:
     here = list(store.entries())
     kept = {entry.name for entry in here}
     published = [each for each in d4rl.CATALOGUE if each.name not in kept]
-    local = minari.local_names()
+    local = places.local_names()
     if action.json:
         listed: dict[str, Any] = {"store": str(store.root())}
         listed["here"] = [dataclasses.asdict(entry) | {"whole": entry.looks_whole()} for entry in here]
@@ -134,7 +135,9 @@ def get(action: cli_data.Download) -> None:
     if published is None:
         if action.url is not None or "/" not in action.name:
             raise unknown("dataset", action.name, [each.d4rl_name for each in d4rl.CATALOGUE])
-        minari.download(action.name)
+        from cwbc.datasets.minari import remote
+
+        remote.download(action.name)
         _say(f"{action.name}: here; `cwbc data show {action.name}` shows it")
         return
     store.check_name(published.name, action.overwrite)
@@ -188,7 +191,9 @@ def export(action: cli_data.Export) -> None:
     data = checks.demand(recording.data, recording.origin)
     if action.format == "minari":
         name = action.to or f"{data.name}-v0"
-        path = minari.export(data, name, action.overwrite)
+        from cwbc.datasets.minari import exporting
+
+        path = exporting.export(data, name, action.overwrite)
         _say(f"Minari dataset {name}: {path}")
         return
     path = Path(action.to or f"{data.name.replace('/', '-')}.hdf5")

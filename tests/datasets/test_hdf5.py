@@ -72,6 +72,7 @@ def test_a_trailing_episode_is_counted(tmp_path: Path) -> None:
         ("hopper-medium", np.bytes_("Walker2d-v5"), None, "Walker2d-v5"),
         ("hopper-medium", "Unheard-v0", None, "Unheard-v0"),
         ("hopper-medium", np.bytes_(b"\xff"), None, "Hopper-v4"),
+        ("hopper-medium", "antigravity:Flying-v0", None, "Hopper-v4"),
         ("hopper-medium", "Walker2d-v5", "CartPole-v1", "CartPole-v1"),
         ("mine", None, "Unheard-v0", "Unheard-v0"),
     ],

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from toys import HORIZON, toy_data
 
 from cwbc.checks import demand
-from cwbc.datasets import minari
+from cwbc.datasets.minari import exporting, places, reading, remote
 from cwbc.errors import InputError
 from cwbc.findings import Rejected
 from cwbc.trajectories import Trajectories
@@ -130,7 +130,7 @@ def test_what_a_collector_recorded_is_read(root: Path, data_format: Format) -> N
         env.create_dataset("test/collected-v3")
         env.close()
 
-    recording = minari.read(root / "test/collected-v3")
+    recording = reading.read(root / "test/collected-v3")
     data = recording.data
     observations, actions, rewards = map(np.array, zip(*expected, strict=True))
     np.testing.assert_array_equal(data.observations, observations.astype(np.float32))
@@ -164,7 +164,7 @@ def test_goals_numbers_and_tuples_are_laid_out_in_order(root: Path, data_format:
         data_format=data_format,
     )
 
-    data = minari.read(folder, "mine").data
+    data = reading.read(folder, "mine").data
     np.testing.assert_array_equal(data.observations, [[1, 0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 0, 3, 4]])
     assert data.observation_names == (
         "achieved_goal[0]=5", "achieved_goal[0]=6", "achieved_goal[0]=7",
@@ -184,7 +184,7 @@ def test_discrete_actions_are_counted_from_zero(root: Path, data_format: Format)
         data_format=data_format,
     )
 
-    data = minari.read(folder).data
+    data = reading.read(folder).data
     assert data.actions.tolist() == [0, 2, 1]
     assert data.actions.dtype == np.int32
     assert (data.action_count, data.action_size, data.discrete) == (4, 4, True)
@@ -196,14 +196,14 @@ def test_continuous_actions_of_any_shape_are_laid_flat(root: Path) -> None:
     actions = np.arange(8, dtype=np.float64).reshape(2, 2, 2)
     space = spaces.Box(-9, 9, (2, 2), np.float64)
     folder = make(root, episode(np.zeros((3, 2), np.float32), actions, [1, 2]), action_space=space)
-    assert minari.read(folder).data.actions.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert reading.read(folder).data.actions.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 def test_images_are_decoded(root: Path) -> None:
     space = spaces.Box(0, 255, (32, 32, 3), np.uint8)
     images = np.full((3, 32, 32, 3), 128, np.uint8)
     folder = make(root, episode(images, np.zeros((2, 1), np.float32), [1, 2]), observation_space=space)
-    observations = minari.read(folder).data.observations
+    observations = reading.read(folder).data.observations
     assert observations.shape == (2, 32 * 32 * 3)
     assert (observations == 128).all()
 
@@ -212,7 +212,7 @@ def test_places_name_the_episode(root: Path) -> None:
     broken = plain(2)
     broken.rewards[1] = np.inf
     folder = make(root, plain(), broken)
-    recording = minari.read(folder, "mine")
+    recording = reading.read(folder, "mine")
     with pytest.raises(Rejected, match=r"mine: rewards is not finite: inf at row 4 \(episode 1, step 1\)"):
         demand(recording.data, recording.origin)
 
@@ -220,8 +220,8 @@ def test_places_name_the_episode(root: Path) -> None:
 @pytest.mark.parametrize("told", [-1, 0, 1, 4, 10**15])
 def test_a_wrong_count_of_steps_is_doubted_but_does_no_harm(root: Path, told: int) -> None:
     folder = make(root, plain(3), plain(2))
-    whole = minari.read(folder).data.content_hash
-    recording = minari.read(change(folder, total_steps=told))
+    whole = reading.read(folder).data.content_hash
+    recording = reading.read(change(folder, total_steps=told))
     assert recording.data.content_hash == whole
     assert [finding.sentence() for finding in recording.findings] == [
         f"metadata.json counts {told:,} steps, but its 2 episodes have 5; was the dataset written to its end?"
@@ -234,7 +234,7 @@ def test_episodes_without_steps_are_left_out(root: Path) -> None:
         for count in (2, 0)
     )
     folder = make(root, some, nothing, some, action_space=spaces.Discrete(2), data_format="arrow")
-    recording = minari.read(folder)
+    recording = reading.read(folder)
     assert recording.data.lengths.tolist() == [2, 2]
     assert recording.origin.episodes == [0, 2]
     expected = "1 episodes have no steps (1); they are left out: were they recorded?"
@@ -242,7 +242,7 @@ def test_episodes_without_steps_are_left_out(root: Path) -> None:
 
 
 def test_reading_makes_no_noise(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    minari.read(minari.export(toy_data(5), "test/quiet-v0"))
+    reading.read(exporting.export(toy_data(5), "test/quiet-v0"))
     assert capfd.readouterr() == ("", "")
 
 
@@ -253,9 +253,9 @@ def test_the_package_is_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -
     folder = make(root, plain())
     monkeypatch.setitem(sys.modules, "minari", None)
     for act in (
-        lambda: minari.read(folder),
-        lambda: minari.download("test/other-v0"),
-        lambda: minari.export(toy_data(2), "test/other-v0"),
+        lambda: reading.read(folder),
+        lambda: remote.download("test/other-v0"),
+        lambda: exporting.export(toy_data(2), "test/other-v0"),
     ):
         with pytest.raises(
             InputError, match=r"Minari datasets need more packages: pip install 'cwbc\[minari\]'"
@@ -269,7 +269,7 @@ def test_missing_metadata_is_named(root: Path, key: str) -> None:
     with pytest.raises(
         InputError, match=f"metadata.json has no {key}; every dataset that Minari wrote has one"
     ):
-        minari.read(folder)
+        reading.read(folder)
 
 
 def test_an_environment_is_never_made(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,14 +282,14 @@ def test_an_environment_is_never_made(root: Path, tmp_path: Path, monkeypatch: p
         "additional_wrappers": [],
     }
     folder = change(make(root, plain()), env_spec=json.dumps(trap))
-    data = minari.read(folder).data
+    data = reading.read(folder).data
     assert (data.environment, data.time_limit) == ("Trap-v0", 7)
     with pytest.raises(InputError, match="has no action_space"):
-        minari.read(change(folder, action_space=None))
+        reading.read(change(folder, action_space=None))
     other = change(
         make(root, plain(), dataset_id="x-v0"), env_spec=json.dumps(trap | {"id": "cwbc_trap:X-v0"})
     )
-    assert minari.read(other).data.environment is None
+    assert reading.read(other).data.environment is None
 
 
 def test_other_versions_of_minari_are_refused(root: Path) -> None:
@@ -297,7 +297,7 @@ def test_other_versions_of_minari_are_refused(root: Path) -> None:
     with pytest.raises(
         InputError, match=r"mine was written by Minari 99.0, which Minari .* does not read; it reads"
     ):
-        minari.read(folder, "mine")
+        reading.read(folder, "mine")
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_spaces_that_cannot_be_learnt_are_named(root: Path, settings: dict[str, 
     serialized = {key: package.serialization.serialize_space(space) for key, space in settings.items()}
     folder = change(make(root, plain()), **serialized)
     with pytest.raises(InputError) as caught:
-        minari.read(folder, "mine")
+        reading.read(folder, "mine")
     assert message in str(caught.value)
 
 
@@ -343,7 +343,7 @@ def test_arrays_that_do_not_fit_are_named(root: Path, name: str, values: NDArray
         del file["episode_1"][name]
         file["episode_1"][name] = values
     with pytest.raises(InputError) as caught:
-        minari.read(folder, "mine")
+        reading.read(folder, "mine")
     assert str(caught.value) == f"mine, episode 1: {message}"
 
 
@@ -356,7 +356,7 @@ def test_discrete_actions_are_whole_numbers(root: Path) -> None:
     with pytest.raises(
         InputError, match=r"mine, episode 0: 'actions' holds float64; Discrete\(2\) has whole numbers"
     ):
-        minari.read(change(folder, action_space=space), "mine")
+        reading.read(change(folder, action_space=space), "mine")
 
 
 def test_discrete_actions_outside_the_space_are_told_by_place(root: Path) -> None:
@@ -365,7 +365,7 @@ def test_discrete_actions_outside_the_space_are_told_by_place(root: Path) -> Non
     with edited(folder) as file:
         del file["episode_0/actions"]
         file["episode_0/actions"] = np.array([0, 2**40])
-    recording = minari.read(change(folder, action_space=space), "mine")
+    recording = reading.read(change(folder, action_space=space), "mine")
     with pytest.raises(Rejected, match=r"-1 at row 0 \(episode 0, step 0\)"):
         demand(recording.data, recording.origin)
     assert recording.data.actions.tolist() == [-1, 2**31 - 1]
@@ -377,14 +377,14 @@ def test_a_missing_episode_is_an_error(root: Path, data_format: Format) -> None:
     with pytest.raises(
         InputError, match=r"cannot be read as a Minari dataset|lacks a part of a Minari dataset"
     ):
-        minari.read(folder)
+        reading.read(folder)
 
 
 @pytest.mark.parametrize("data_format", FORMATS)
 def test_a_dataset_without_episodes_is_an_error(root: Path, data_format: Format) -> None:
     folder = change(make(root, plain(), data_format=data_format), total_episodes=0)
     with pytest.raises(InputError, match="mine: there are no steps; was the dataset written to its end"):
-        minari.read(folder, "mine")
+        reading.read(folder, "mine")
 
 
 def test_an_array_larger_than_its_file_is_not_read(root: Path) -> None:
@@ -395,7 +395,7 @@ def test_an_array_larger_than_its_file_is_not_read(root: Path) -> None:
     with pytest.raises(
         InputError, match=r"it has a part of the 8,796,093,022,208 bytes of episode_0/rewards"
     ):
-        minari.read(folder)
+        reading.read(folder)
 
 
 def test_long_episodes_need_hdf5(root: Path) -> None:
@@ -404,21 +404,21 @@ def test_long_episodes_need_hdf5(root: Path) -> None:
     with pytest.raises(
         InputError, match=r"mine, episode 0: its rows are in 2 lots, of which Minari reads the first"
     ):
-        minari.read(folder, "mine")
+        reading.read(folder, "mine")
 
     most, more = logged(np.zeros(32_767)), logged(np.zeros(32_768))
-    back = minari.read(minari.export(most, "most-v0", data_format="arrow")).data
+    back = reading.read(exporting.export(most, "most-v0", data_format="arrow")).data
     assert back.content_hash == most.content_hash
     with pytest.raises(
         InputError, match=r"an episode of 32,768 steps cannot be exported as arrow: .* beyond 32,767"
     ):
-        minari.export(more, "more-v0", data_format="arrow")
-    assert minari.read(minari.export(more, "more-v0")).data.content_hash == more.content_hash
+        exporting.export(more, "more-v0", data_format="arrow")
+    assert reading.read(exporting.export(more, "more-v0")).data.content_hash == more.content_hash
 
 
 @pytest.mark.parametrize("data_format", FORMATS)
 def test_damaged_bytes_are_an_error_or_harmless(data_format: Format) -> None:
-    folder = minari.export(logged([1, 2, 3], [4.0, 5]), "fuzz/x-v0", data_format=data_format)
+    folder = exporting.export(logged([1, 2, 3], [4.0, 5]), "fuzz/x-v0", data_format=data_format)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     errors = 0
     for seed in range(150):
@@ -427,13 +427,13 @@ def test_damaged_bytes_are_an_error_or_harmless(data_format: Format) -> None:
         whole = path.read_bytes()
         path.write_bytes(damaged(whole, generator))
         try:
-            data = minari.read(folder).data
+            data = reading.read(folder).data
             assert len(data.observations) == len(data.actions) == len(data.rewards) == data.lengths.sum()
         except InputError:
             errors += 1
         path.write_bytes(whole)
     assert errors > 30
-    assert minari.read(folder).data.steps == 5
+    assert reading.read(folder).data.steps == 5
 
 
 def damaged(whole: bytes, generator: random.Random) -> bytes:
@@ -454,17 +454,17 @@ def damaged(whole: bytes, generator: random.Random) -> bytes:
 
 def test_local_datasets_are_found_by_id(root: Path, tmp_path: Path) -> None:
     for name in ("b-v1", "test/deep/a-v0"):
-        minari.export(toy_data(2), name)
+        exporting.export(toy_data(2), name)
     (root / "test" / "link").symlink_to(root)  # goes round
     (root / "other").symlink_to(root / "test" / "deep")
     (root / "no-version" / "data").mkdir(parents=True)
     (root / "no-version" / "data" / "metadata.json").write_text("{}")
     shutil.copytree(root / "b-v1", tmp_path / "outside-v0")
 
-    assert minari.local_names() == ["b-v1", "other/a-v0", "test/deep/a-v0"]
-    assert minari.local("test/deep/a-v0") == root / "test/deep/a-v0"
-    assert minari.is_dataset(root / "b-v1")
-    assert not minari.is_dataset(root / "test")
+    assert places.local_names() == ["b-v1", "other/a-v0", "test/deep/a-v0"]
+    assert places.local("test/deep/a-v0") == root / "test/deep/a-v0"
+    assert places.is_dataset(root / "b-v1")
+    assert not places.is_dataset(root / "test")
     outside = [
         "../outside-v0",
         str(tmp_path / "outside-v0"),
@@ -475,14 +475,14 @@ def test_local_datasets_are_found_by_id(root: Path, tmp_path: Path) -> None:
         "b",
         "no-version",
     ]
-    assert {name: minari.local(name) for name in outside if minari.local(name)} == {}
-    assert minari.local("a" * 5000 + "-v0") is None
+    assert {name: places.local(name) for name in outside if places.local(name)} == {}
+    assert places.local("a" * 5000 + "-v0") is None
 
 
 def test_finding_neither_imports_nor_makes_anything(tmp_path: Path) -> None:
     code = (
-        "import sys; from cwbc.datasets import minari\n"
-        "assert minari.local('x-v0') is None and minari.local_names() == []\n"
+        "import sys; from cwbc.datasets.minari import places, reading\n"
+        "assert places.local('x-v0') is None and places.local_names() == []\n"
         "assert not {'minari', 'pyarrow', 'huggingface_hub'} & set(sys.modules)"
     )
     environment = {key: value for key, value in os.environ.items() if key != "MINARI_DATASETS_PATH"}
@@ -494,9 +494,9 @@ def test_finding_neither_imports_nor_makes_anything(tmp_path: Path) -> None:
 def test_the_place_is_minaris_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MINARI_DATASETS_PATH")
     monkeypatch.setenv("HOME", str(tmp_path))
-    folder = minari.export(toy_data(2), "test/home-v0")
+    folder = exporting.export(toy_data(2), "test/home-v0")
     assert folder == tmp_path / ".minari" / "datasets" / "test" / "home-v0"
-    assert minari.local_names() == ["test/home-v0"] == list(package.list_local_datasets())
+    assert places.local_names() == ["test/home-v0"] == list(package.list_local_datasets())
 
 
 def test_ids_are_those_that_minari_takes() -> None:
@@ -511,7 +511,7 @@ def test_ids_are_those_that_minari_takes() -> None:
         except (ValueError, TypeError):
             minaris = False
         taken += minaris
-        assert (minari._ID.fullmatch(name) is not None) == minaris, name
+        assert (places._ID.fullmatch(name) is not None) == minaris, name
     assert taken > 100
 
 
@@ -531,7 +531,7 @@ def of_kind(kind: str) -> Trajectories:
 def test_what_is_exported_is_read_back(kind: str, data_format: Format) -> None:
     data = of_kind(kind)
     assert kind == "beyond one" or data.terminated.any() > data.terminated.all()
-    back = minari.read(minari.export(data, "test/back-v0", data_format=data_format)).data
+    back = reading.read(exporting.export(data, "test/back-v0", data_format=data_format)).data
     assert back.content_hash == data.content_hash
     assert back.action_count == (3 if data.discrete else None)
 
@@ -540,7 +540,7 @@ def test_what_is_exported_is_read_back(kind: str, data_format: Format) -> None:
 @pytest.mark.parametrize("discrete", [False, True])
 def test_minari_reads_what_is_exported(discrete: bool, data_format: Format) -> None:
     data = toy_data(12, discrete=discrete)
-    minari.export(data, "test/exported-v2", data_format=data_format)
+    exporting.export(data, "test/exported-v2", data_format=data_format)
     dataset = package.load_dataset("test/exported-v2")
     assert (dataset.total_episodes, dataset.total_steps) == (data.episodes, data.steps)
     assert dataset.storage.metadata["dataset_size"] > 0
@@ -562,14 +562,14 @@ def test_minari_reads_what_is_exported(discrete: bool, data_format: Format) -> N
 def test_the_action_space_holds_every_action() -> None:
     data = logged([1, 2, 3])
     wide = Trajectories(**vars(data) | {"actions": np.array([[0.5, -4], [0, 2], [-0.1, 3]], np.float32)})
-    minari.export(wide, "test/wide-v0")
+    exporting.export(wide, "test/wide-v0")
     space = package.load_dataset("test/wide-v0").action_space
     assert (space.low.tolist(), space.high.tolist()) == ([-1, -4], [1, 4])
 
 
 def test_an_export_says_what_it_is() -> None:
     data = logged([1, 2], name="my logs")
-    minari.export(data, "test/told-v0")
+    exporting.export(data, "test/told-v0")
     metadata = package.load_dataset("test/told-v0").storage.metadata
     version = importlib.metadata.version("cwbc")
     assert metadata["author"] == {f"cwbc {version}"}
@@ -596,7 +596,7 @@ def test_a_registered_environment_is_kept(
     environment: str | None, time_limit: int | None, expected: tuple[str | None, int | None]
 ) -> None:
     data = logged([1, 2], environment=environment, time_limit=time_limit)
-    back = minari.read(minari.export(data, "test/env-v0")).data
+    back = reading.read(exporting.export(data, "test/env-v0")).data
     assert (back.environment, back.time_limit) == expected
     specification = package.load_dataset("test/env-v0").env_spec
     assert expected[0] == (specification and specification.id)
@@ -616,7 +616,7 @@ def test_a_registered_environment_is_kept(
     ],
 )
 def test_a_wrong_id_is_answered_with_a_right_one(root: Path, name: str, likely: str) -> None:
-    for act in (lambda: minari.export(toy_data(2), name), lambda: minari.download(name)):
+    for act in (lambda: exporting.export(toy_data(2), name), lambda: remote.download(name)):
         with pytest.raises(InputError) as caught:
             act()
         assert str(caught.value) == f"{name!r} is not an id of a Minari dataset; one is like {likely!r}"
@@ -625,20 +625,20 @@ def test_a_wrong_id_is_answered_with_a_right_one(root: Path, name: str, likely: 
 
 def test_an_export_replaces_only_when_told(root: Path) -> None:
     first, second = logged([1, 2]), logged([3, 4, 5])
-    folder = minari.export(first, "test/same-v0")
+    folder = exporting.export(first, "test/same-v0")
     with pytest.raises(
         InputError, match="there is a Minari dataset test/same-v0 already; --overwrite replaces it"
     ):
-        minari.export(second, "test/same-v0")
-    assert minari.read(folder).data.content_hash == first.content_hash
-    minari.export(second, "test/same-v0", overwrite=True, data_format="arrow")
-    assert minari.read(folder).data.content_hash == second.content_hash
+        exporting.export(second, "test/same-v0")
+    assert reading.read(folder).data.content_hash == first.content_hash
+    exporting.export(second, "test/same-v0", overwrite=True, data_format="arrow")
+    assert reading.read(folder).data.content_hash == second.content_hash
     assert sorted(path.name for path in root.iterdir()) == ["test"]
 
 
 def test_a_failed_export_leaves_the_old_dataset(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = logged([1, 2]), logged([3, 4, 5])
-    folder = minari.export(first, "test/same-v0")
+    folder = exporting.export(first, "test/same-v0")
     replace = os.replace
 
     def full(*_: Any) -> Iterator[Any]:
@@ -650,24 +650,24 @@ def test_a_failed_export_leaves_the_old_dataset(root: Path, monkeypatch: pytest.
             raise PermissionError(13, "Permission denied")
         replace(source, target)
 
-    for where, failing in (("cwbc.datasets.minari._buffers", full), ("os.replace", denied)):
+    for where, failing in (("cwbc.datasets.minari.exporting._buffers", full), ("os.replace", denied)):
         with monkeypatch.context() as patched:
             patched.setattr(where, failing)
             with pytest.raises(OSError, match=r"No space|denied"):
-                minari.export(second, "test/same-v0", overwrite=True)
-        assert minari.read(folder).data.content_hash == first.content_hash
+                exporting.export(second, "test/same-v0", overwrite=True)
+        assert reading.read(folder).data.content_hash == first.content_hash
         assert sorted(path.name for path in root.iterdir()) == ["test"]
 
 
 def test_an_export_spares_what_is_no_dataset(root: Path) -> None:
-    minari.export(logged([1, 2]), "test/deep-v0/x-v0")
+    exporting.export(logged([1, 2]), "test/deep-v0/x-v0")
     with pytest.raises(InputError, match=r"deep-v0 is not a Minari dataset; remove it, or choose another id"):
-        minari.export(logged([1, 2]), "test/deep-v0", overwrite=True)
+        exporting.export(logged([1, 2]), "test/deep-v0", overwrite=True)
     with pytest.raises(
         InputError, match=r"test/deep-v0/x-v0 is a Minari dataset; test/.*/y-v0 cannot lie below"
     ):
-        minari.export(logged([1, 2]), "test/deep-v0/x-v0/y-v0")
-    assert minari.local_names() == ["test/deep-v0/x-v0"]
+        exporting.export(logged([1, 2]), "test/deep-v0/x-v0/y-v0")
+    assert places.local_names() == ["test/deep-v0/x-v0"]
 
 
 # Downloading
@@ -736,7 +736,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
         elsewhere.setenv("MINARI_DATASETS_PATH", str(tmp_path / "remote"))
         names = ["robots/arm/reach-v1", "robots/arm/reach-v2", "robots/leg/walk-v0"]
         for name in names:
-            minari.export(logged([1, 2], [3]), name, data_format="arrow" if "leg" in name else "hdf5")
+            exporting.export(logged([1, 2], [3]), name, data_format="arrow" if "leg" in name else "hdf5")
     listed = {"datasets": names, "namespaces": ["robots/arm", "robots/leg"]}
     (tmp_path / "remote" / "robots" / "namespace_metadata.json").write_text(json.dumps(listed))
     handler = type("Served", (Hub,), {"remote": tmp_path / "remote", "asked": [], "broken": ""})
@@ -762,15 +762,15 @@ def point_to(port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_download_can_be_read(
     hub: type[Hub], root: Path, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    minari.download(name)
-    assert minari.local_names() == [name]
-    data = minari.read(root / name).data
+    remote.download(name)
+    assert places.local_names() == [name]
+    data = reading.read(root / name).data
     assert data.content_hash == logged([1, 2], [3]).content_hash
     assert package.load_dataset(name).total_episodes == 2
     assert package.namespace.list_local_namespaces() == ["robots", "robots/" + name.split("/")[1]]
     assert sorted(path.name for path in root.iterdir()) == ["robots"]
     hub.asked.clear()
-    minari.download(name)
+    remote.download(name)
     assert not hub.asked
     assert capfd.readouterr() == ("", "")
 
@@ -786,7 +786,7 @@ def test_a_download_can_be_read(
 )
 def test_an_unknown_id_gets_a_hint(hub: type[Hub], root: Path, name: str, hint: str) -> None:
     with pytest.raises(InputError) as caught:
-        minari.download(name)
+        remote.download(name)
     assert str(caught.value) == f"there is no Minari dataset {name!r}; {hint}"
     assert list(root.iterdir()) == []
 
@@ -797,7 +797,7 @@ def test_a_refusing_remote_leaves_nothing_behind(hub: type[Hub], root: Path, bro
     with pytest.raises(
         InputError, match=r"reach-v1 cannot be downloaded from Minari's remote: .*MINARI_REMOTE names"
     ):
-        minari.download("robots/arm/reach-v1")
+        remote.download("robots/arm/reach-v1")
     assert list(root.iterdir()) == []
 
 
@@ -806,7 +806,7 @@ def test_a_dataset_of_another_minari_is_not_downloaded(hub: type[Hub]) -> None:
     with pytest.raises(
         InputError, match=r"walk-v0 cannot be downloaded.*Couldn't find any compatible version"
     ):
-        minari.download("robots/leg/walk-v0")
+        remote.download("robots/leg/walk-v0")
 
 
 def test_no_network_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
@@ -816,30 +816,30 @@ def test_no_network_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(
             InputError, match=r"x-v0 cannot be downloaded from Minari's remote: .*refused; is the net"
         ):
-            minari.download("robots/x-v0")
+            remote.download("robots/x-v0")
         listening.listen()  # takes connections, and never says a word
-        monkeypatch.setattr(minari, "_PATIENCE", 0.1)
+        monkeypatch.setattr(remote, "_PATIENCE", 0.1)
         with pytest.raises(
             InputError, match=r"cannot be downloaded from Minari's remote: timed out; is the network"
         ):
-            minari.download("robots/x-v0")
+            remote.download("robots/x-v0")
     assert list(root.iterdir()) == []
 
 
 def test_a_missing_package_for_downloads_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(InputError, match=r"robots/x-v0 needs more packages: pip install 'cwbc\[minari\]'"):
-        minari.download("robots/x-v0")
+        remote.download("robots/x-v0")
 
 
-@pytest.mark.parametrize("remote", ["nonsense", "ftp://somewhere"])
-def test_a_wrong_remote_is_told(monkeypatch: pytest.MonkeyPatch, remote: str) -> None:
-    monkeypatch.setenv("MINARI_REMOTE", remote)
+@pytest.mark.parametrize("address", ["nonsense", "ftp://somewhere"])
+def test_a_wrong_remote_is_told(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("MINARI_REMOTE", address)
     with pytest.raises(InputError, match="robots/x-v0 cannot be downloaded from Minari's remote"):
-        minari.download("robots/x-v0")
+        remote.download("robots/x-v0")
 
 
 def test_a_folder_in_the_way_is_told(root: Path) -> None:
     (root / "robots" / "x-v0" / "data").mkdir(parents=True)  # as a broken download by Minari leaves it
     with pytest.raises(InputError, match=r"x-v0 is not a Minari dataset; remove it"):
-        minari.download("robots/x-v0")
+        remote.download("robots/x-v0")

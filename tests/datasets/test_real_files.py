@@ -12,7 +12,8 @@ import pytest
 from tables import FORMATS, write
 
 from cwbc.checks import warnings
-from cwbc.datasets import load, minari, read, store
+from cwbc.datasets import load, read, store
+from cwbc.datasets.minari import exporting
 from cwbc.trajectories import Trajectories
 
 FOLDER = os.environ.get("CWBC_TEST_DATA")
@@ -76,6 +77,6 @@ def test_the_same_from_the_store_and_from_minari(path: Path) -> None:
     data = load(path)
     store.add(data, str(path))
     assert load(data.name).content_hash == data.content_hash
-    minari.export(data, "real/file-v0")
+    exporting.export(data, "real/file-v0")
     back = load("real/file-v0")
     assert (back.content_hash, back.environment) == (data.content_hash, data.environment)

@@ -70,22 +70,26 @@ def _found(dataset: str | os.PathLike[str], options: ColumnOptions, progress: Pr
         return _read_folder(path, options, progress)
     if path.exists():
         return _read_file(path, options, progress)
-    from cwbc.datasets import minari, store
+    from cwbc.datasets import store
+    from cwbc.datasets.minari import places
 
     if options != BY_NAME:
         raise InputError(f"{name} is not a file of yours, whose columns could be named")
     if (entry := store.find(name)) is not None:
         return entry.read()
-    if (folder := minari.local(name)) is not None:
-        return minari.read(folder, name)
+    if (folder := places.local(name)) is not None:
+        from cwbc.datasets.minari import reading
+
+        return reading.read(folder, name)
     raise _unknown(name)
 
 
 def _read_folder(path: Path, options: ColumnOptions, progress: Progress | None) -> Recording:
-    from cwbc.datasets import arrow, minari
+    from cwbc.datasets import arrow
+    from cwbc.datasets.minari import places, reading
 
-    if minari.is_dataset(path):
-        return minari.read(path)
+    if places.is_dataset(path):
+        return reading.read(path)
     if any(path.glob("*.parquet")):
         return arrow.read_parquet(path, options, progress)
     raise InputError(f"{path} is a folder with neither Parquet files nor a Minari dataset in it")
@@ -119,7 +123,8 @@ def _format(path: Path) -> str:
 
 
 def _unknown(name: str) -> InputError:
-    from cwbc.datasets import d4rl, minari, store
+    from cwbc.datasets import d4rl, store
+    from cwbc.datasets.minari import places
 
     if published := d4rl.find(name):
         return InputError(
@@ -127,7 +132,7 @@ def _unknown(name: str) -> InputError:
         )
     path = Path(name)
     beside = [str(p) for p in path.parent.iterdir() if p.suffix in _SUFFIXES] if path.parent.is_dir() else []
-    names = [e.name for e in store.entries()] + [p.d4rl_name for p in d4rl.CATALOGUE] + minari.local_names()
+    names = [e.name for e in store.entries()] + [p.d4rl_name for p in d4rl.CATALOGUE] + places.local_names()
     if near := difflib.get_close_matches(name, [*names, *beside], n=3):
         hint = f"did you mean {' or '.join(map(repr, near))}?"
     elif path.suffix in _SUFFIXES:

@@ -30,7 +30,7 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
 
         described = {key: (array.shape or (), array.dtype) for key, array in arrays.items()}
         recording = assemble(ArrayTable(str(path), described, fetch), path.stem, options, progress)
-        environment = _text(file.attrs.get("env"))
+        environment = _environment(file.attrs.get("env"))
     return dataclasses.replace(recording, data=dataclasses.replace(recording.data, environment=environment))
 
 
@@ -50,7 +50,8 @@ def write(path: Path, data: Trajectories) -> None:
             file.attrs["env"] = np.bytes_(data.environment.encode())
 
 
-def _text(value: Any) -> str | None:
+def _environment(value: Any) -> str | None:
     if isinstance(value, bytes):
         value = value.decode(errors="ignore")
-    return str(value) if value else None
+    # "module:Name" would have the module imported: a file may not choose what is run.
+    return str(value) if value and ":" not in str(value) else None

@@ -1,98 +1,30 @@
-"""Minari's datasets, by the minari package itself: found, read, downloaded, and written for others to use."""
+"""Minari's datasets, read with the minari package itself."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
-import difflib
-import importlib.metadata
-import io
 import json
 import math
-import os
-import re
-import sys
-import tempfile
-import warnings
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import h5py
 import numpy as np
-from gymnasium import Space, registry, spaces
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cwbc import observations
 from cwbc.datasets.decoding import decoding
+from cwbc.datasets.minari.places import FORMAT, unwarned
 from cwbc.datasets.tables import Recording
 from cwbc.errors import InputError, need_extra
 from cwbc.findings import Finding, Origin
 from cwbc.trajectories import Trajectories
 
-FORMAT = "a Minari dataset"
-ROOT = "MINARI_DATASETS_PATH"  # Minari's environment variable for where its datasets lie
-REMOTE = "MINARI_REMOTE"  # and for where they are downloaded from
-
-_ID = re.compile(r"(?![-\w]/[^/]*$)([-\w]+/)*[-\w]+-v\d+")  # Minari takes no namespace of one letter
 _MOST_NUMBERS = 1 << 20  # in one observation; more are a damaged space, and would fill the memory
 _DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
 _ALWAYS_READ = 1 << 16  # bytes of an array that need no proof
-_LOT = 1 << 15  # rows; of a longer episode, Minari's arrow storage writes all and reads the first so many
-_PATIENCE = 10.0  # seconds for a first answer; the packages below wait for minutes, or forever
-
-
-def is_dataset(path: Path) -> bool:
-    """Whether a folder has Minari's layout."""
-    return os.path.isfile(path / "data" / "metadata.json")  # False also where the name cannot be a file's
-
-
-def local(name: str) -> Path | None:
-    """The folder of the dataset with this id in Minari's own place, if it is there."""
-    folder = _root() / name
-    return folder if _ID.fullmatch(name) and is_dataset(folder) else None
-
-
-def local_names() -> list[str]:
-    """The ids of all datasets in Minari's own place."""
-    names = (path.relative_to(_root()).as_posix() for path in _datasets(_root()))
-    return sorted(name for name in names if _ID.fullmatch(name))
-
-
-def _datasets(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    real = folder.resolve()
-    if real in above:  # a link that goes round
-        return
-    try:
-        inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    except OSError:  # not there, or not for us to see
-        return
-    for path in inner:
-        if is_dataset(path):
-            yield path
-        else:
-            yield from _datasets(path, above | {real})
-
-
-def _root() -> Path:
-    return Path(os.environ.get(ROOT) or Path.home() / ".minari" / "datasets")
-
-
-@contextlib.contextmanager
-def _unwarned() -> Iterator[None]:
-    """Minari warns of every field that is left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """A download also prints what it does; its bars are left to terminals."""
-    aside = io.StringIO()
-    errors = sys.stderr if sys.stderr.isatty() else aside
-    with _unwarned(), contextlib.redirect_stdout(aside), contextlib.redirect_stderr(errors):
-        yield
 
 
 def read(path: Path, name: str | None = None) -> Recording:
@@ -103,7 +35,7 @@ def read(path: Path, name: str | None = None) -> Recording:
     """
     source = name or str(path)
     try:
-        with _unwarned(), decoding(path, FORMAT):
+        with unwarned(), decoding(path, FORMAT):
             need_extra("minari", "minari", "Minari datasets")
             return _Reader(path, source).recording(name)
     except FileNotFoundError as error:  # of one episode: the folder as a whole is there
@@ -333,220 +265,3 @@ def _check_batches(folder: Path, data_format: str) -> None:
             f"its rows are in {len(batches)} lots, of which Minari reads the first; write the dataset again, "
             "as hdf5"
         )
-
-
-def download(name: str) -> None:
-    """Bring a dataset from Minari's remote to Minari's own place; one that is there already stays."""
-    _check_id(name)
-    if local(name) is not None:
-        return
-    _check_place(name, overwrite=False)
-    with _unwarned():
-        minari = need_extra("minari", "minari", "Minari datasets")
-    root = _root()
-    root.mkdir(parents=True, exist_ok=True)
-    # Aside: Minari takes whatever is in the place of a dataset, such as a part of it, for the whole.
-    with tempfile.TemporaryDirectory(prefix=".cwbc-", dir=root) as aside:
-        try:
-            with _quiet(), _environment_variable(ROOT, aside):
-                _reach_remote()
-                minari.download_dataset(name)
-        except Exception as error:  # a network, a server, and three packages: anything at all
-            raise _not_downloaded(name, error) from error
-        arrived = list(_datasets(Path(aside)))  # several, where one combines others
-        for path in (*arrived, *Path(aside).rglob("namespace_metadata.json")):
-            place = root / path.relative_to(aside)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not place.exists():
-                os.replace(path, place)
-
-
-@contextlib.contextmanager
-def _environment_variable(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
-def _reach_remote() -> None:
-    """Fail soon where nothing answers: listing the remote sets no time limit, and tries six times."""
-    from minari.storage.remotes import DEFAULT_REMOTE
-
-    if os.environ.get(REMOTE, DEFAULT_REMOTE).startswith("hf://"):
-        from huggingface_hub import constants, get_session
-
-        get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-
-
-def _not_downloaded(name: str, error: Exception) -> InputError:
-    if isinstance(error, ImportError):
-        return InputError(f"downloading {name} needs more packages: pip install 'cwbc[minari]' ({error})")
-    if type(error) is ValueError and (known := _remote_names()) and name not in known:
-        return _unknown(name, known)
-    text = " ".join(str(error).split())[:300] or type(error).__name__
-    return InputError(
-        f"{name} cannot be downloaded from Minari's remote: {text}; is the network there? "
-        f"{REMOTE} names another remote, HF_ENDPOINT a mirror of this one"
-    )
-
-
-def _remote_names() -> list[str]:
-    try:
-        from minari.storage.remotes import get_cloud_storage
-
-        with _quiet():
-            return sorted(get_cloud_storage().list_datasets())
-    except Exception:  # the list is only for a better hint
-        return []
-
-
-def _unknown(name: str, known: list[str]) -> InputError:
-    versions = [other for other in known if other.rpartition("-v")[0] == name.rpartition("-v")[0]]
-    if versions:
-        return InputError(f"there is no Minari dataset {name!r}; the remote has {', '.join(versions)}")
-    near = difflib.get_close_matches(name, known, n=3)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`minari list remote` shows all"
-    return InputError(f"there is no Minari dataset {name!r}; {hint}")
-
-
-def export(
-    data: Trajectories,
-    dataset_id: str,
-    overwrite: bool = False,
-    data_format: Literal["hdf5", "arrow"] = "hdf5",
-) -> Path:
-    """Write a dataset in Minari's own place, for every tool that reads Minari's."""
-    _check_id(dataset_id)
-    root, folder = _root(), _root() / dataset_id
-    _check_place(dataset_id, overwrite)
-    if data_format == "arrow" and (longest := int(data.lengths.max())) >= _LOT:
-        raise InputError(
-            f"an episode of {longest:,} steps cannot be exported as arrow: Minari would not read beyond "
-            f"{_LOT - 1:,}; hdf5 has no such limit"
-        )
-    with _unwarned():
-        need_extra("minari", "minari", "Minari datasets")
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".cwbc-", dir=root) as aside:
-            written = Path(aside, "written")
-            written.mkdir()
-            _write(data, written / "data", dataset_id, data_format)
-            _make_namespace(dataset_id)
-            _put(written, folder, Path(aside, "replaced"))
-    return folder
-
-
-def _check_id(name: str) -> None:
-    if _ID.fullmatch(name):
-        return
-    parts = [part for part in re.sub(r"[^-\w/]+", "-", name).split("/") if part.strip("-")]
-    likely = "/".join(part.strip("-") for part in parts)
-    likely = likely if re.search(r"-v\d+$", likely) else f"{likely}-v0"
-    raise InputError(
-        f"{name!r} is not an id of a Minari dataset; one is like "
-        f"{likely if _ID.fullmatch(likely) else 'namespace/name-v0'!r}"
-    )
-
-
-def _check_place(dataset_id: str, overwrite: bool) -> None:
-    root, folder = _root(), _root() / dataset_id
-    if is_dataset(folder) and not overwrite:
-        raise InputError(f"there is a Minari dataset {dataset_id} already; --overwrite replaces it")
-    if folder.exists() and not is_dataset(folder):
-        raise InputError(f"{folder} is not a Minari dataset; remove it, or choose another id")
-    for parent in list(folder.relative_to(root).parents)[:-1]:
-        if is_dataset(root / parent):
-            raise InputError(f"{parent.as_posix()} is a Minari dataset; {dataset_id} cannot lie below it")
-
-
-def _write(data: Trajectories, path: Path, dataset_id: str, data_format: str) -> None:
-    import minari
-    from minari.dataset.minari_storage import MinariStorage
-
-    storage = MinariStorage.new(
-        path,
-        observation_space=spaces.Box(-np.inf, np.inf, data.observations.shape[1:], np.float32),
-        action_space=_action_space(data),
-        env_spec=_specification(data),
-        data_format=data_format,
-    )
-    version = importlib.metadata.version("cwbc")
-    storage.update_metadata(
-        {
-            "dataset_id": dataset_id,
-            "minari_version": minari.__version__,
-            "author": {f"cwbc {version}"},
-            "description": f"Exported by cwbc {version} from {data.name} (content hash {data.content_hash}). "
-            "What was observed after the last action of an episode is not in the logs: it repeats the last "
-            "observation.",
-        }
-    )
-    # After each arrow episode, Minari adds up the sizes of all before: 2,000 of them would take minutes.
-    storage.get_size = lambda: 0.0
-    storage.update_episodes(_buffers(data))
-    del storage.get_size
-    storage.update_metadata({"dataset_size": storage.get_size()})
-
-
-def _buffers(data: Trajectories) -> Iterable[Any]:
-    from minari.data_collector import EpisodeBuffer
-
-    for start, length, ended in zip(data.starts, data.lengths, data.terminated, strict=True):
-        rows = slice(start, start + length)
-        last = np.arange(length) == length - 1
-        seen = data.observations[rows]
-        yield EpisodeBuffer(
-            observations=np.concatenate([seen, seen[-1:]]),
-            actions=data.actions[rows].astype(np.int64) if data.discrete else data.actions[rows],
-            rewards=data.rewards[rows],
-            terminations=last & ended,
-            truncations=last & ~ended,
-        )
-
-
-def _action_space(data: Trajectories) -> Space[Any]:
-    if data.discrete:
-        return spaces.Discrete(data.action_size)
-    bounds = np.maximum(1, np.maximum(data.actions.max(axis=0), -data.actions.min(axis=0)))
-    return spaces.Box(-bounds, bounds, dtype=np.float32)
-
-
-def _specification(data: Trajectories) -> Any:
-    """Gymnasium's entry for the environment, with the time limit of the data, where a file can hold it."""
-    name = (data.environment or "").rpartition(":")[2]
-    if name not in registry:
-        return None
-    entry = copy.copy(registry[name])
-    entry.max_episode_steps = data.time_limit or entry.max_episode_steps
-    try:
-        entry.to_json()
-    except (TypeError, ValueError):  # registered with a class or a function in place of its name
-        return None
-    return entry
-
-
-def _make_namespace(dataset_id: str) -> None:
-    from minari.namespace import create_namespace, list_local_namespaces
-
-    namespace = dataset_id.rpartition("/")[0]
-    if namespace and namespace not in list_local_namespaces():
-        create_namespace(namespace)
-
-
-def _put(written: Path, folder: Path, replaced: Path) -> None:
-    """Move a whole dataset to its place, and one that is there out of the way."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists():
-        os.replace(folder, replaced)
-    try:
-        os.replace(written, folder)
-    except BaseException:
-        if replaced.exists():
-            os.replace(replaced, folder)
-        raise

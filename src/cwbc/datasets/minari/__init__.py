@@ -1,0 +1,1 @@
+"""Minari's datasets: found, read, downloaded, and written for others to use."""

@@ -1,0 +1,132 @@
+"""Datasets written as Minari's, with the minari package itself, for every tool that reads those."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium import Space, registry, spaces
+
+from cwbc.datasets.minari.places import LOT, check_id, check_place, root_folder, unwarned
+from cwbc.errors import InputError, need_extra
+from cwbc.trajectories import Trajectories
+
+
+def export(
+    data: Trajectories,
+    dataset_id: str,
+    overwrite: bool = False,
+    data_format: Literal["hdf5", "arrow"] = "hdf5",
+) -> Path:
+    """Write a dataset in Minari's own place, for every tool that reads Minari's."""
+    check_id(dataset_id)
+    root, folder = root_folder(), root_folder() / dataset_id
+    check_place(dataset_id, overwrite)
+    if data_format == "arrow" and (longest := int(data.lengths.max())) >= LOT:
+        raise InputError(
+            f"an episode of {longest:,} steps cannot be exported as arrow: Minari would not read beyond "
+            f"{LOT - 1:,}; hdf5 has no such limit"
+        )
+    with unwarned():
+        need_extra("minari", "minari", "Minari datasets")
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".cwbc-", dir=root) as aside:
+            written = Path(aside, "written")
+            written.mkdir()
+            _write(data, written / "data", dataset_id, data_format)
+            _make_namespace(dataset_id)
+            _put(written, folder, Path(aside, "replaced"))
+    return folder
+
+
+def _write(data: Trajectories, path: Path, dataset_id: str, data_format: str) -> None:
+    import minari
+    from minari.dataset.minari_storage import MinariStorage
+
+    storage = MinariStorage.new(
+        path,
+        observation_space=spaces.Box(-np.inf, np.inf, data.observations.shape[1:], np.float32),
+        action_space=_action_space(data),
+        env_spec=_specification(data),
+        data_format=data_format,
+    )
+    version = importlib.metadata.version("cwbc")
+    storage.update_metadata(
+        {
+            "dataset_id": dataset_id,
+            "minari_version": minari.__version__,
+            "author": {f"cwbc {version}"},
+            "description": f"Exported by cwbc {version} from {data.name} (content hash {data.content_hash}). "
+            "What was observed after the last action of an episode is not in the logs: it repeats the last "
+            "observation.",
+        }
+    )
+    # After each arrow episode, Minari adds up the sizes of all before: 2,000 of them would take minutes.
+    storage.get_size = lambda: 0.0
+    storage.update_episodes(_buffers(data))
+    del storage.get_size
+    storage.update_metadata({"dataset_size": storage.get_size()})
+
+
+def _buffers(data: Trajectories) -> Iterable[Any]:
+    from minari.data_collector import EpisodeBuffer
+
+    for start, length, ended in zip(data.starts, data.lengths, data.terminated, strict=True):
+        rows = slice(start, start + length)
+        last = np.arange(length) == length - 1
+        seen = data.observations[rows]
+        yield EpisodeBuffer(
+            observations=np.concatenate([seen, seen[-1:]]),
+            actions=data.actions[rows].astype(np.int64) if data.discrete else data.actions[rows],
+            rewards=data.rewards[rows],
+            terminations=last & ended,
+            truncations=last & ~ended,
+        )
+
+
+def _action_space(data: Trajectories) -> Space[Any]:
+    if data.discrete:
+        return spaces.Discrete(data.action_size)
+    bounds = np.maximum(1, np.maximum(data.actions.max(axis=0), -data.actions.min(axis=0)))
+    return spaces.Box(-bounds, bounds, dtype=np.float32)
+
+
+def _specification(data: Trajectories) -> Any:
+    """Gymnasium's entry for the environment, with the time limit of the data, where a file can hold it."""
+    name = (data.environment or "").rpartition(":")[2]
+    if name not in registry:
+        return None
+    entry = copy.copy(registry[name])
+    entry.max_episode_steps = data.time_limit or entry.max_episode_steps
+    try:
+        entry.to_json()
+    except (TypeError, ValueError):  # registered with a class or a function in place of its name
+        return None
+    return entry
+
+
+def _make_namespace(dataset_id: str) -> None:
+    from minari.namespace import create_namespace, list_local_namespaces
+
+    namespace = dataset_id.rpartition("/")[0]
+    if namespace and namespace not in list_local_namespaces():
+        create_namespace(namespace)
+
+
+def _put(written: Path, folder: Path, replaced: Path) -> None:
+    """Move a whole dataset to its place, and one that is there out of the way."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        os.replace(folder, replaced)
+    try:
+        os.replace(written, folder)
+    except BaseException:
+        if replaced.exists():
+            os.replace(replaced, folder)
+        raise
