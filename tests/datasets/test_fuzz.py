@@ -28,7 +28,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from conftest import d4rl_arrays, write_d4rl
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cwbc.datasets import load
@@ -38,7 +38,8 @@ from cwbc.trajectories import Trajectories
 PATIENCE = 20.0  # seconds for one file of a few kilobytes
 ROOM = 2 << 30  # bytes that reading one may take
 
-budget = settings(derandomize=True, deadline=None, database=None)
+# Nothing here may depend on how busy the machine is.
+budget = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def consistent(data: Trajectories) -> None:
@@ -140,7 +141,7 @@ def hdf5_bytes(arrays: dict[str, Any] | None = None, libver: str | None = None, 
     with h5py.File(buffer, "w", libver=libver) as file:
         for key, array in (d4rl_arrays() if arrays is None else arrays).items():
             file.create_dataset(key, data=array, **filters)
-        # Not of variable length: see test_a_damaged_text_of_variable_length.
+        # Of fixed length, and no checksums: see test_a_damaged_text_of_variable_length and the one after it.
         file.attrs["env"] = np.bytes_("Hopper-v4")
     return buffer.getvalue()
 
@@ -187,7 +188,7 @@ WHOLE = {
     ".hdf5": [
         hdf5_bytes(),
         hdf5_bytes(libver="latest"),
-        hdf5_bytes(chunks=True, compression="gzip", shuffle=True, fletcher32=True),
+        hdf5_bytes(chunks=True, compression="gzip", shuffle=True),
         hdf5_bytes(libver="latest", chunks=True, compression="lzf"),
     ],
     ".npz": [npz_bytes(), npz_bytes(compressed=True)],
@@ -234,7 +235,7 @@ def damaged(draw: st.DrawFn, wholes: Sequence[bytes]) -> bytes:
 
 @pytest.mark.parametrize("suffix", WHOLE)
 def test_a_damaged_file(reader: Reader, suffix: str) -> None:
-    @settings(budget, max_examples=200)
+    @settings(budget, max_examples=250)
     @given(damaged(WHOLE[suffix]))
     def check(content: bytes) -> None:
         reader(content, suffix)
@@ -242,7 +243,7 @@ def test_a_damaged_file(reader: Reader, suffix: str) -> None:
     check()
 
 
-@settings(budget, max_examples=150)
+@settings(budget, max_examples=100)
 @given(
     st.sampled_from([b"", b"\x89HDF\r\n\x1a\n", b"PAR1", b"PK\x03\x04", b"PK\x05\x06", b"\x80\x04"]),
     st.binary(max_size=300) | st.text(max_size=100).map(str.encode),
@@ -339,7 +340,7 @@ def _is_plain(kind: Any) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_float16(kind))
 
 
-@settings(budget, max_examples=150)
+@settings(budget, max_examples=100)
 @given(tables())
 def test_any_table(reader: Reader, table: Any) -> None:
     reader(parquet_bytes(table, row_group_size=3), ".parquet")
@@ -368,7 +369,7 @@ def logs(draw: st.DrawFn) -> tuple[dict[str, Any], list[int]]:
     return columns, draw(st.permutations(range(rows)))
 
 
-@settings(budget, max_examples=40)
+@settings(budget, max_examples=25)
 @given(logs())
 def test_neither_format_nor_order_changes_the_data(
     tmp_path_factory: pytest.TempPathFactory, log: tuple[dict[str, Any], list[int]]
@@ -562,7 +563,6 @@ def test_opposite_infinities(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.xfail(strict=True, reason="the module that a file names is imported")
 @pytest.mark.parametrize("name", ["imported_by_a_file:Thing-v0", ".relative:Thing-v0"])
 def test_a_file_does_not_choose_what_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -588,6 +588,14 @@ def test_a_damaged_text_of_variable_length(
     content = bytearray(write_d4rl(tmp_path / "mine.hdf5", env="Hopper-v4").read_bytes())
     content[content.index(after) + offset] = value
     reader(bytes(content), ".hdf5")
+
+
+@pytest.mark.xfail(strict=True, reason="HDF5 crashes on a chunk that is shorter than its own checksum")
+def test_a_chunk_that_is_shorter_than_its_checksum(reader: Reader) -> None:
+    before, *trees = hdf5_bytes(chunks=True, fletcher32=True).split(b"TREE\x01")  # the lists of chunks
+    assert len(trees) == len(d4rl_arrays())
+    content = before + b"".join(b"TREE\x01" + tree[:19] + bytes(4) + tree[23:] for tree in trees)
+    assert reader(content, ".hdf5").startswith("refused: ")
 
 
 @pytest.mark.xfail(run=False, reason="opening a pipe, or an array that lies in one, waits for who writes it")
