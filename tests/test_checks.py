@@ -126,9 +126,27 @@ def test_rewards_that_are_all_equal_and_observations_that_never_change() -> None
         "still", observations, np.zeros((70_000, 1)), np.full(70_000, 0.5), ends, ~ends & False
     )
     assert warned(data) == [
-        "rewards are 0.5 in every row; a return then tells the length of an episode and nothing else",
+        "rewards is 0.5 in every row; a return then tells the length of an episode and nothing else",
         "observations[1] is 4 in every row; an observation that never changes tells a policy nothing",
     ]
+
+
+def test_what_32_bits_cannot_tell_apart_is_said_to_be_so() -> None:
+    data = wide(1.7e12 + np.arange(4.0)[:, None])
+    assert any("1.7e+12 in every row, as far as the 32 bits tell" in text for text in warned(data))
+
+
+def test_choices_that_lost_their_type() -> None:
+    observations = np.arange(4.0)[:, None]
+    told = warned(wide(observations, np.array([[0.0], [1.0], [0.0], [2.0]])))
+    assert any(
+        text == "actions[0] is a whole number in every row, though its type is real; "
+        "--action-kind discrete takes it as a choice"
+        for text in told
+    )
+    assert not any(
+        "whole number" in text for text in warned(wide(observations, np.array([[0.0], [0.5], [0], [2]])))
+    )
 
 
 def test_rows_that_were_logged_twice() -> None:

@@ -185,7 +185,10 @@ def test_an_unfinished_episode_is_reported(tmp_path: Path, capsys: pytest.Captur
         file["timeouts"][-1] = False
     options = [option for option in TINY if "episodes" not in option]
     assert run("train", path, "rvs", *options, "--out", tmp_path / "out") == 0
-    assert "kept out: the last 10 steps" in capsys.readouterr().err
+    assert (
+        "warning: the last 10 steps are an episode without an end; they are kept out"
+        in capsys.readouterr().err
+    )
 
 
 MISTAKES = {

@@ -57,6 +57,13 @@ def replay() -> bytes:
     return d4rl_file(402_000)
 
 
+def only_entry() -> store.Entry:
+    (name,) = store.names()
+    entry = store.find(name)
+    assert entry is not None
+    return entry
+
+
 # Own logs
 
 
@@ -65,8 +72,9 @@ def test_logs_of_every_format_are_imported(kind: str, tmp_path: Path, capsys: Sa
     write(tmp_path / f"logs.{kind}", columns(note=np.arange(6)))
     assert run("data", "import", f"logs.{kind}", "--name", "mine") == 0
     said = capsys.readouterr().err
-    assert "not used: the column note" in said
+    assert "not used: note" in said
     assert "warning: 1 of 3 episodes have one step" in said
+    assert "observations from observation_0, observation_1" in said
     assert "mine: 3 episodes, 6 steps, returns -0.5 to 10, environment unknown" in said
     data = cwbc.load("mine")
     assert data.returns.tolist() == [6, 10, -0.5]
@@ -82,7 +90,7 @@ def test_columns_can_be_named(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "import", "logs.csv") == 2
     said = capsys.readouterr().err
     assert "no column for observations (looked for observation, observations, obs or observation_*; " in said
-    assert "(and 2 more: `cwbc data check` lists them)" in said
+    assert "(and 2 more: `cwbc data check` lists all)" in said
     options = (
         "--episode=run", "--step=tick", "--observations=speed,height", "--actions=left,right",
         "--reward=paid", "--terminated=fell", "--truncated=cut", "--time-limit=50",
@@ -112,10 +120,12 @@ def test_an_environment_can_be_attached_if_it_fits(tmp_path: Path, capsys: Said)
 def test_a_discrete_action_beyond_the_environments(tmp_path: Path, capsys: Said) -> None:
     one = columns(action_0=None, action_1=None, action=np.array([0, 1, 0, 5, 1, 1]))
     write(tmp_path / "logs.csv", one)
-    assert run("data", "check", "logs.csv", "--action-count=3") == 2
-    assert "error: action is outside the discrete range: 5 at line 5 (episode 1, step 0); the 3 actions" in (
-        capsys.readouterr().out
-    )
+    for option in ("--action-count=3", "--env=cwbc-toy-discrete-v0"):
+        text = "action is outside the discrete range: 5 at line 5 (episode 1, step 0); the 3 actions"
+        assert run("data", "check", "logs.csv", option) == 2
+        assert f"error: {text}" in capsys.readouterr().out
+        assert run("data", "import", "logs.csv", option) == 2
+        assert text in capsys.readouterr().err
 
 
 def test_a_name_that_is_taken(tmp_path: Path, capsys: Said) -> None:
@@ -147,6 +157,8 @@ def test_check_prints_every_problem(tmp_path: Path, capsys: Said) -> None:
         "step 2); every value must be a finite number",
         "error: action_1 is not finite: nan at line 7 (episode 2, step 1); every value must be a finite "
         "number",
+        "warning: 1 of 3 episodes have one step: line 5 (episode 1, step 0); an episode of one step is "
+        "rarely meant: are the ends of episodes marked where they are?",
         "logs.csv: 3 episodes, 6 steps; cannot be used: 2 errors",
     ]
 
@@ -162,9 +174,39 @@ def test_check_warns_of_what_is_seldom_meant(tmp_path: Path, capsys: Said) -> No
     out = capsys.readouterr().out
     assert "warning: action_0 is outside [-1, 1]: 2.5 at row 2 (episode 0, step 2) and 1 more; " in out
     assert "warning: 1 of 3 episodes have one step: row 3 (episode 1, step 0); " in out
-    assert "warning: rewards are 1 in every row; " in out
+    assert "warning: reward is 1 in every row; " in out
     assert "warning: observation_1 is 4 in every row; " in out
     assert out.splitlines()[-1] == "logs.parquet: 3 episodes, 6 steps; can be used, 4 warnings"
+
+
+def test_check_goes_on_after_an_error(tmp_path: Path, capsys: Said) -> None:
+    odd = columns(
+        step=np.array([0, 1, 1, 0, 0, 1]),
+        reward=np.array([0, np.nan, 0, 1, 2, 3]),
+        action_0=None,
+        action_1=None,
+        action=np.array([0, 1, -1, 1, 0, 0]),
+    )
+    write(tmp_path / "logs.csv", odd)
+    assert run("data", "check", "logs.csv") == 2
+    lines = capsys.readouterr().out.splitlines()
+    starts = (
+        "error: step repeats: 1 twice",
+        "error: reward is not finite",
+        "error: action is outside the disc",
+    )
+    for start in starts:
+        assert any(line.startswith(start) for line in lines)
+    assert lines[-1] == "logs.csv: 3 episodes, 6 steps; cannot be used: 3 errors"
+
+
+def test_check_tells_of_an_episode_without_an_end(tmp_path: Path, capsys: Said) -> None:
+    done = np.array([0, 0, 1, 0, 0, 0])
+    write(tmp_path / "logs.csv", columns(episode=None, step=None, terminated=None, truncated=None, done=done))
+    assert run("data", "check", "logs.csv") == 0
+    out = capsys.readouterr().out
+    assert "warning: the last 3 steps are an episode without an end; they are kept out" in out
+    assert "logs.csv: 1 episode, 3 steps; can be used, 1 warning" in out
 
 
 def test_check_in_json(tmp_path: Path, capsys: Said) -> None:
@@ -172,8 +214,8 @@ def test_check_in_json(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "check", "logs.csv", "--json") == 2
     told = json.loads(capsys.readouterr().out)
     assert (told["usable"], told["ignored_columns"]) == (False, ["user"])
-    (finding,) = told["findings"]
-    assert finding["severity"] == "error"
+    finding = told["findings"][0]
+    assert (finding["severity"], finding["column"]) == ("error", "reward")
     assert finding["places"] == [{"row": 6, "unit": "line", "episode": "2", "step": 0, "value": "nan"}]
 
 
@@ -205,7 +247,7 @@ def test_check_of_garbage(tmp_path: Path, capsys: Said) -> None:
 def test_check_finds_a_damaged_entry_of_the_store(tmp_path: Path, capsys: Said) -> None:
     write(tmp_path / "logs.csv", columns())
     assert run("data", "import", "logs.csv", "--name=mine") == 0
-    (entry,) = store.entries()
+    entry = only_entry()
     content = entry.path.read_bytes()
     entry.path.write_bytes(content.replace(np.float32(-2.5).tobytes(), np.float32(2.5).tobytes()))
     for command in (
@@ -232,9 +274,9 @@ def test_a_download_is_verified_and_kept(replay: bytes, capsys: Said) -> None:
     )
     data = cwbc.load("hopper-medium-replay-v2")
     assert (data.environment, data.horizon, data.task.expert_return) == ("Hopper-v4", 1000, 3200)
-    (entry,) = store.entries()
+    entry = only_entry()
     assert entry.source == host.url
-    assert not list(entry.folder.glob(".*"))
+    assert [path.name for path in entry.folder.glob(".*")] == [".lock"]
     assert run("data", "download", "d4rl/hopper/medium-replay-v2") == 2
     assert "there is a dataset d4rl/hopper/medium-replay-v2 already" in capsys.readouterr().err
 
@@ -247,7 +289,7 @@ def test_a_broken_download_goes_on_with_the_same_command(
         host.answers = [Answer(cut=len(replay) // 2), Answer(status=503)]
         assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 2
         assert "bytes arrived and are kept: the same command goes on with them" in capsys.readouterr().err
-        assert list(store.entries()) == []
+        assert store.names() == []
         host.answers, host.requests = [Answer()], []
         assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 0
         assert host.ranges == [f"bytes={len(replay) // 2}-"]
@@ -271,7 +313,7 @@ def test_a_wrong_file_is_refused_and_not_kept(content: bytes, text: str, capsys:
         said = capsys.readouterr().err
         assert said.startswith(f"cwbc: {host.url}: ")
         assert text in said
-    assert list(store.entries()) == []
+    assert store.names() == []
     assert not list(store.root().rglob(".data.part*"))
 
 
@@ -324,10 +366,15 @@ def test_list_shows_what_is_here_and_what_can_be_had(tmp_path: Path, capsys: Sai
     assert "other/mine-v0" in out
     assert "d4rl/halfcheetah/medium-v2" in out
     assert "1,000,000  237.7 MB" in out
-    (entry,) = store.entries()
+    entry = only_entry()
     entry.path.write_bytes(b"")
     assert run("data", "list") == 0
     assert "damaged" in capsys.readouterr().out
+    (entry.folder / "cwbc-manifest.json").write_text("{")
+    assert run("data", "list") == 0
+    assert "`cwbc data check mine` says how" in capsys.readouterr().out
+    assert run("data", "show", "minne") == 2
+    assert "did you mean 'mine'" in capsys.readouterr().err
     assert run("data", "list", "--json") == 0
     listed = json.loads(capsys.readouterr().out)
     assert (listed["here"][0]["name"], listed["here"][0]["whole"]) == ("mine", False)
@@ -374,6 +421,23 @@ def test_export_as_hdf5(tmp_path: Path, capsys: Said) -> None:
     assert "logs.hdf5 exists; --overwrite replaces it" in capsys.readouterr().err
     assert run("data", "export", "logs.csv", "--format=hdf5", "--overwrite", "--to=logs.hdf5") == 0
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["logs.csv", "logs.hdf5"]
+
+
+def test_export_to_places_that_are_none(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns())
+    for to, text in (
+        (".", ". is a folder; --to names"),
+        ("nowhere/x.hdf5", "nowhere is no folder; --to names"),
+    ):
+        assert run("data", "export", "logs.csv", "--format=hdf5", "--overwrite", "--to", to) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_names_with_brackets_are_only_names(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "a[/x].csv", columns())
+    assert run("data", "import", "a[/x].csv", "--name=mine", "--env=[/x]") == 0
+    assert run("data", "list") == 0
+    assert "[/x]" in capsys.readouterr().out
 
 
 def test_export_as_minari_and_back(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_a_rejection_tells_the_first_error_and_counts_the_others() -> None:
     errors = [Finding("error", f"wrong {i}", "mend") for i in range(3)]
     assert str(Rejected("log.csv", [warning, errors[0]])) == "log.csv: wrong 0; mend"
     many = Rejected("log.csv", [warning, *errors])
-    assert str(many) == "log.csv: wrong 0; mend (and 2 more: `cwbc data check` lists them)"
+    assert str(many) == "log.csv: wrong 0; mend (and 2 more: `cwbc data check` lists all)"
     assert many.findings == (warning, *errors)
 
 

@@ -2,26 +2,73 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, toy_data
 
 from cwbc.errors import InputError
+from cwbc.findings import Origin
 from cwbc.fitting import fitted
+from cwbc.recordings import Recording
+from cwbc.trajectories import Trajectories
 
 
-def test_what_fits_stays_as_it_is() -> None:
-    data = toy_data()
-    assert fitted(data, ENVIRONMENT) is data
+def looked_at(data: Trajectories, environment: str | None) -> Recording:
+    return fitted(Recording(dataclasses.replace(data, environment=environment), Origin("toy")))
 
 
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(InputError, match=r"dataset toy does not fit Hopper-v5: it has 2 observation"):
-        fitted(toy_data(), "Hopper-v5")
-    with pytest.raises(InputError, match=r"1 action dimensions, the environment 2 and 3 discrete actions"):
-        fitted(toy_data(), DISCRETE_ENVIRONMENT)
+@pytest.mark.parametrize("environment", [ENVIRONMENT, None])
+def test_what_fits_stays_as_it_is(environment: str | None) -> None:
+    recording = looked_at(toy_data(), environment)
+    assert (recording.findings, recording.data.content_hash) == ((), toy_data().content_hash)
+
+
+@pytest.mark.parametrize(
+    ("environment", "text"),
+    [
+        (
+            "Hopper-v5",
+            "the data does not fit Hopper-v5: it has 2 observation dimensions and 1 action dimensions, ",
+        ),
+        (
+            DISCRETE_ENVIRONMENT,
+            "1 action dimensions, the environment 2 and 3 discrete actions; --env ID says",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_an_error(environment: str, text: str) -> None:
+    recording = looked_at(toy_data(), environment)
+    (finding,) = recording.findings
+    assert text in finding.sentence()
+    with pytest.raises(InputError, match="does not fit"):
+        recording.trusted()
 
 
 def test_the_environment_tells_how_many_discrete_actions_there_are() -> None:
     data = toy_data(episodes=2, discrete=True)
     assert data.action_size == 2  # the third was never taken
-    assert fitted(data, DISCRETE_ENVIRONMENT).action_size == 3
+    assert looked_at(data, DISCRETE_ENVIRONMENT).data.action_size == 3
+
+
+def test_an_action_that_the_environment_does_not_have_is_told_by_its_place() -> None:
+    data = toy_data(episodes=3, discrete=True)
+    actions = data.actions.copy()
+    actions[4] = 7
+    recording = looked_at(dataclasses.replace(data, actions=actions.astype(np.int32)), DISCRETE_ENVIRONMENT)
+    with pytest.raises(
+        InputError, match=r"actions is outside the discrete range: 7 at row 4 \(episode 1, step 1\)"
+    ):
+        recording.trusted()
+
+
+def test_what_cannot_be_had_here_is_a_warning_unless_it_is_needed() -> None:
+    recording = Recording(dataclasses.replace(toy_data(), environment="Unheard-v0"), Origin("toy"))
+    (finding,) = fitted(recording).findings
+    assert finding.sentence().startswith(
+        "whether the data fits Unheard-v0 cannot be seen here; unknown environment 'Unheard-v0'"
+    )
+    assert fitted(recording).trusted() is recording.data
+    with pytest.raises(InputError, match="unknown environment"):
+        fitted(recording, acting=True)

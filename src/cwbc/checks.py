@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.findings import PLACES_KEPT, Finding, Origin, Rejected
+from cwbc.findings import PLACES_KEPT, Finding, Origin
 from cwbc.trajectories import Trajectories, blocks
 
 _MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of number, such as a customer's
 _ROUNDING = 1e-5  # an action of 1 may come back as 1.000001
-
-
-def demand(data: Trajectories, origin: Origin | None = None) -> Trajectories:
-    """The same data, or an error that says what is wrong with it."""
-    origin = origin or Origin(data.name)
-    if found := list(errors(data, origin)):
-        raise Rejected(origin.source, found)
-    return data
 
 
 def errors(data: Trajectories, origin: Origin) -> Iterator[Finding]:
@@ -28,7 +20,7 @@ def errors(data: Trajectories, origin: Origin) -> Iterator[Finding]:
     for names, array in (
         (observation_names(data), data.observations),
         (action_names(data), data.actions),
-        (("rewards",), data.rewards),
+        ((origin.reward_name,), data.rewards),
     ):
         if array.dtype.kind == "f":
             yield from _not_finite(data, origin, names, array)
@@ -40,13 +32,14 @@ def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
     """What can be used, but is seldom meant."""
     if not data.discrete:
         yield from _beyond_one(data, origin)
+        yield from _whole_actions(data)
     yield from _one_step(data, origin)
     if data.rewards.min() == data.rewards.max():
         yield Finding(
             "warning",
-            f"rewards are {data.rewards[0]:g} in every row",
+            f"{origin.reward_name} is {data.rewards[0]:g} in every row",
             "a return then tells the length of an episode and nothing else",
-            "rewards",
+            origin.reward_name,
             data.steps,
         )
     yield from _never_changing(data)
@@ -101,7 +94,7 @@ def _discrete_range(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         return Finding("error", f"{name} is outside the discrete range", wanted, name, len(steps), places)
 
     if (low := np.flatnonzero(data.actions < 0)).size:
-        yield tell(low, "discrete actions are numbered from 0; real ones are not written as whole numbers")
+        yield tell(low, "discrete actions are numbered from 0; --action-kind continuous takes them as real")
     count = data.action_count or _MOST_ACTIONS
     if (high := np.flatnonzero(data.actions >= count)).size:
         there = f"the {count:,} actions" if data.action_count else "actions, at most 65,536 of them,"
@@ -118,6 +111,15 @@ def _beyond_one(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         "is outside [-1, 1]",
         "the policy is scaled to the largest action of the data; many tools expect [-1, 1]",
     )
+
+
+def _whole_actions(data: Trajectories) -> Iterator[Finding]:
+    """One real action that is always a whole number is likely a choice that lost its type."""
+    likely = data.actions.shape[1] == 1 and data.actions.min() >= 0 and data.actions.max() > 0
+    if likely and all((block % 1 == 0).all() for _, block in blocks(data.actions)):
+        name = action_names(data)[0]
+        what = f"{name} is a whole number in every row, though its type is real"
+        yield Finding("warning", what, "--action-kind discrete takes it as a choice", name, data.steps)
 
 
 def _per_column(
@@ -167,9 +169,10 @@ def _never_changing(data: Trajectories) -> Iterator[Finding]:
             return
     for column in np.flatnonzero(~changes):
         name = observation_names(data)[column]
+        narrow = ", as far as the 32 bits tell that it is kept in" if abs(first[column]) >= 2**24 else ""
         yield Finding(
             "warning",
-            f"{name} is {first[column]:g} in every row",
+            f"{name} is {first[column]:g} in every row{narrow}",
             "an observation that never changes tells a policy nothing",
             name,
             data.steps,

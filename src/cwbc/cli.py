@@ -172,7 +172,8 @@ def _run(command: Compare | Train | Evaluate | Report | Data, command_line: str)
         if isinstance(command, Data):
             from cwbc import data_commands  # without jax, which takes its time
 
-            signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line))
+            # An exception, so that what was written aside is removed on the way.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             return data_commands.run(command.action)
         from cwbc import commands
 

@@ -22,6 +22,13 @@ def write_atomically(path: Path, data: bytes | str) -> None:
         raise
 
 
+def replace_atomically(aside: Path, path: Path) -> None:
+    """Put a file that was written aside in its place in one step, once it is safe on disk."""
+    with aside.open("rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+
+
 def is_aside(path: Path) -> bool:
     """Whether a file is what a kill in the middle of a write left behind."""
     return path.name.startswith(".") and path.name.endswith(".tmp")

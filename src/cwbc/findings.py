@@ -60,7 +60,7 @@ class Rejected(InputError):
     def __init__(self, source: str, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
         errors = [finding for finding in self.findings if finding.severity == "error"]
-        more = f" (and {len(errors) - 1} more: `cwbc data check` lists them)" if len(errors) > 1 else ""
+        more = f" (and {len(errors) - 1} more: `cwbc data check` lists all)" if len(errors) > 1 else ""
         super().__init__(f"{source}: {errors[0].sentence()}{more}")
 
 
@@ -75,6 +75,8 @@ class Origin:
     episodes: Sequence[Any] | None = None  # [episode] their own names; None: they are counted
     ordered_by_step: bool = False  # a column told the order of the steps
     ignored: tuple[str, ...] = ()  # columns that were not used
+    reward_name: str = "rewards"
+    only_done: bool = False  # nothing tells which of the ends were limits
 
     def places(
         self,

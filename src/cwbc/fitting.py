@@ -5,21 +5,41 @@ from __future__ import annotations
 import dataclasses
 
 from cwbc import simulators
-from cwbc.errors import InputError
-from cwbc.trajectories import Trajectories
+from cwbc.errors import InputError, UnavailableError
+from cwbc.findings import Finding
+from cwbc.recordings import Recording
 
 
-def fitted(data: Trajectories, environment: str) -> Trajectories:
-    """The same data with what the environment tells about its actions; refused where dimensions differ."""
-    simulator = simulators.make(environment, 1)
+def fitted(recording: Recording, acting: bool = False) -> Recording:
+    """The same with what its environment tells about the actions; what does not fit is an error in it.
+
+    Args:
+        acting: the environment is needed, so one that cannot be had here is refused.
+    """
+    data, found = recording.data, list(recording.findings)
+    environment = data.environment
+    if environment is None:
+        return recording
     try:
+        simulator = simulators.make(environment, 1)
+    except UnavailableError as error:
+        if acting:
+            raise
+        what = f"whether the data fits {environment} cannot be seen here"
+        found.append(Finding("warning", what, str(error)))
+        return dataclasses.replace(recording, findings=tuple(found))
+    try:
+        if data.discrete and simulator.discrete:
+            # Logged actions may leave out the highest ones, which are there all the same.
+            data = dataclasses.replace(data, action_count=simulator.action_size)
         sizes = (data.observations.shape[1], data.action_size, data.discrete)
-        hint = "; --env ID says where the data is from"
-        compare(f"dataset {data.name}", *sizes, simulator, environment, hint)
-        # Logged actions may leave out the highest ones, which are there all the same.
-        return dataclasses.replace(data, action_count=simulator.action_size) if data.discrete else data
+        compare("the data", *sizes, simulator, environment)
+    except InputError as error:
+        remedy = "--env ID says where the data is from, and --env none that it is from nowhere"
+        found.append(Finding("error", str(error), remedy))
     finally:
         simulator.close()
+    return dataclasses.replace(recording, data=data, findings=tuple(found))
 
 
 def compare(
@@ -29,7 +49,6 @@ def compare(
     discrete: bool,
     simulator: simulators.Simulator,
     environment: str,
-    hint: str = "",
 ) -> None:
     """Refuse what does not have the dimensions of the environment."""
     kinds = {True: "discrete actions", False: "action dimensions"}
@@ -40,5 +59,5 @@ def compare(
         raise InputError(
             f"{what} does not fit {environment}: it has {observation_size} observation dimensions and "
             f"{action_size} {kinds[discrete]}, the environment {simulator.observation_size} and "
-            f"{simulator.action_size} {kinds[simulator.discrete]}{hint}"
+            f"{simulator.action_size} {kinds[simulator.discrete]}"
         )

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from cwbc import checks, fitting, option_types, runs
+from cwbc import fitting, option_types, runs
 from cwbc.datasets import read
 from cwbc.design import Design
 from cwbc.device import default_precision, default_preset
-from cwbc.errors import InputError, UnavailableError, require
+from cwbc.errors import InputError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.progress import Gauge
 from cwbc.tasks import Task
@@ -57,20 +57,11 @@ class Plan:
         device = use_device(options.device)
         preset: Preset = options.preset or default_preset()
         given.setdefault("precision", default_precision())
-        recording = read(dataset, options.env, progress=progress)
-        data = checks.demand(recording.data, recording.origin)
-        # What is kept in the store was looked at when it came there.
-        doubts = (
-            [*recording.findings, *checks.warnings(data, recording.origin)] if Path(dataset).exists() else []
-        )
+        recording = fitting.fitted(read(dataset, options.env, progress=progress), acting)
+        data = recording.trusted()
         if acting and data.environment is None:
             raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
-        if data.environment is not None:
-            try:
-                data = fitting.fitted(data, data.environment)
-            except UnavailableError:  # training alone needs no environment
-                if acting:
-                    raise
+        doubts = [] if recording.kept else recording.examined()
         seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
         notes = {
@@ -90,8 +81,6 @@ class Plan:
             f"{data.best:,.0f}, environment {data.environment or 'unknown'}"
         ]
         lines += self.warnings
-        if data.unfinished_steps:
-            lines.append(f"kept out: the last {data.unfinished_steps:,} steps, an episode without an end")
         kind = jax.devices()[0].device_kind
         preset = f"{self.notes['preset']} ({self.notes['why this preset']})"
         count = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"

@@ -81,7 +81,7 @@ class _Rate(ProgressColumn):
 
 def _bar(console: Console, *columns: ProgressColumn, transient: bool = False) -> Progress:
     return Progress(
-        TextColumn("{task.description}", table_column=_ONE_LINE),
+        TextColumn("{task.description}", table_column=_ONE_LINE, markup=False),
         BarColumn(bar_width=16),
         *columns,
         TimeRemainingColumn(table_column=_ONE_LINE),
@@ -114,4 +114,4 @@ class _Lines:
         self._print(f"{self._done:,} {self._unit} in {seconds:,.1f} s")
 
     def _print(self, text: str) -> None:
-        self._console.print(f"{self._title}: {text}", highlight=False, soft_wrap=True)
+        self._console.print(f"{self._title}: {text}", highlight=False, soft_wrap=True, markup=False)

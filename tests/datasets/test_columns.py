@@ -81,6 +81,39 @@ def test_what_stands_beside_the_action_is_not_the_action() -> None:
     found = roles(table("observation", "action", "action_probability", "reward", "done", "next_observation"))
     assert names(found.actions) == ["action"]
     assert found.ignored == ("action_probability", "next_observation")
+    numbered = ("obs_0", "obs_1", "obs_next_0", "action_0", "action_1", "action_log_prob", "reward", "done")
+    found = roles(table(*numbered))
+    assert (names(found.observations), names(found.actions)) == (["obs_0", "obs_1"], ["action_0", "action_1"])
+    assert found.ignored == ("obs_next_0", "action_log_prob")
+
+
+def test_the_likeliest_name_comes_first() -> None:
+    assert names(
+        roles(table("state", "observation_0", "observation_1", "action", "reward")).observations
+    ) == [
+        "observation_0",
+        "observation_1",
+    ]
+
+
+def test_names_of_robot_logs() -> None:
+    found = roles(
+        table("episode_index", "frame_index", "observation.state", "action", "next.reward", "next.done")
+    )
+    assert (names(found.observations), found.reward.name, found.ignored) == (
+        ["observation.state"],
+        "next.reward",
+        (),
+    )
+
+
+def test_a_pattern_takes_no_column_of_another_meaning() -> None:
+    found = roles(
+        table("episode", "step", "a", "b", "action", "paid", "done"), observations=("*",), reward="paid"
+    )
+    assert names(found.observations) == ["a", "b"]
+    several = table("observation", "action", "pay1", "pay2")
+    assert problems(several, reward="pay*") == ["--reward names 2 columns; it takes one"]
 
 
 def test_columns_are_taken_by_option() -> None:
@@ -114,7 +147,7 @@ def test_every_missing_column_is_told() -> None:
     ]
     assert told[0] == (
         "no column for observations (looked for observation, observations, obs or observation_*; it has "
-        "speed, torque); rename one, or name it with --observations"
+        "speed, torque); rename one, or `cwbc data import` the table with --observations COLUMN,COLUMN,..."
     )
     assert "it has no columns" in problems({})[0]
     assert "c19 and 5 more" in problems(table(*(f"c{i}" for i in range(25))))[0]
@@ -126,8 +159,7 @@ def test_every_missing_column_is_told() -> None:
         ({"reward": "rewart"}, "there is no column 'rewart' (--reward); did you mean 'reward'?"),
         ({"episode": "zzz"}, "there is no column 'zzz' (--episode); it has observation, reward, action"),
         ({"observations": ("observation", "joint*")}, "there is no column 'joint*' (--observations); "),
-        ({"reward": "*"}, "--reward names 3 columns; it takes one"),
-        ({"action_kind": "discrete"}, "--action-kind discrete: action holds real; expected whole numbers"),
+        ({"reward": "o*"}, "there is no column 'o*' (--reward)"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], text: str) -> None:
@@ -142,9 +174,10 @@ def test_wrong_options(options: dict[str, Any], text: str) -> None:
         ({"action": "time"}, "action holds time; expected a number, or a list of numbers, per row"),
         ({"reward": "text"}, "reward holds text; expected one number per row"),
         ({"reward": 3}, "reward holds lists of 3 values (real); expected one number per row"),
-        ({"episode": "real"}, "episode holds real; expected a whole number or a name per row"),
+        ({"episode": "time"}, "episode holds time; expected a whole number or a name per row"),
+        ({"observation": 0}, "observation holds lists of 0 values (real); expected a number, or a list"),
         ({"step": "text"}, "step holds text; expected a whole number per row"),
-        ({"done": "text"}, "done holds text; expected one number per row"),
+        ({"done": "time"}, "done holds time; expected true or false per row"),
         ({"observation": "other"}, "observation holds other; expected a number, or a list"),
     ],
 )
@@ -158,6 +191,7 @@ def test_which_actions_are_discrete() -> None:
     rest = ("observation", "reward")
     assert roles(table(*rest, action="whole")).discrete
     assert roles(table(*rest, action="truth")).discrete
+    assert roles(table(*rest, action="real"), action_kind="discrete").discrete
     assert not roles(table(*rest, action="real")).discrete
     assert not roles(table(*rest, action=2)).discrete
     assert not roles(table(*rest, action="whole"), action_kind="continuous").discrete

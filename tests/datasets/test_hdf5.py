@@ -75,12 +75,15 @@ def test_a_trailing_episode_is_counted(tmp_path: Path) -> None:
         ("hopper-medium", "antigravity:Flying-v0", None, "Hopper-v4"),
         ("hopper-medium", "Walker2d-v5", "CartPole-v1", "CartPole-v1"),
         ("mine", None, "Unheard-v0", "Unheard-v0"),
+        ("hopper-medium", "Walker2d-v5", "none", None),
     ],
 )
 def test_the_environment_is_asked_written_or_named(
     tmp_path: Path, name: str, written: str | bytes | None, asked: str | None, environment: str | None
 ) -> None:
-    data = load(write_d4rl(tmp_path / f"{name}.hdf5", env=written), asked)
+    sizes = (17, 6) if name.lower().startswith(("walker2d", "halfcheetah")) else (11, 3)
+    changes = {"observations": np.zeros((6, sizes[0])), "actions": np.zeros((6, sizes[1]))}
+    data = load(write_d4rl(tmp_path / f"{name}.hdf5", env=written, **changes), asked)
     limits = {"CartPole-v1": 500, "Unheard-v0": None, None: None}
     assert (data.environment, data.time_limit) == (environment, limits.get(environment, 1000))
 
@@ -98,7 +101,7 @@ def test_the_environment_is_asked_written_or_named(
         ({"actions": None, "actions/inner": np.zeros(6)}, ["no column for actions", "--actions"]),
         ({"observations": np.zeros((5, 3))}, ["observations holds an array of shape (5, 3)", "6 rows"]),
         ({"timeouts": np.zeros(7, bool)}, ["timeouts holds an array of shape (7,), where there are 6 rows"]),
-        ({"terminals": np.array(True)}, ["terminals holds an array of shape ()", "one number per row"]),
+        ({"terminals": np.array(True)}, ["terminals holds an array of shape ()", "true or false per row"]),
         ({"rewards": np.zeros(0)}, ["there are no rows; give one row per step"]),
         ({"rewards": np.array(1.0)}, ["rewards holds an array of shape ()"]),
         (
@@ -112,7 +115,7 @@ def test_the_environment_is_asked_written_or_named(
         ),
         (
             {"terminals": np.zeros((6, 3))},
-            ["terminals holds lists of 3 values (float64); expected one number"],
+            ["terminals holds lists of 3 values (float64); expected true or"],
         ),
         (
             {"terminals": np.full(6, 2)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from conftest import d4rl_arrays, logged, write_d4rl
 from tables import columns, write
 
-from cwbc.datasets import load, store
+from cwbc.datasets import load, read, store
 from cwbc.errors import InputError
 
 
@@ -41,6 +42,49 @@ def test_the_store_is_asked_for_what_is_no_path() -> None:
     assert load("hopper-medium-v2").name == "d4rl/hopper/medium-v2"
     assert load("d4rl/hopper/medium-v2").time_limit == 1000
     assert load("hopper-medium-v2", "CartPole-v1").time_limit == 500
+
+
+def test_a_name_is_not_taken_for_an_environment() -> None:
+    data = logged([1, 2, 3], name="hopper-mine")
+    store.add(data, "somewhere")
+    assert load("hopper-mine").environment is None
+
+
+def test_a_bare_word_is_a_name_first(tmp_path: Path) -> None:
+    store.add(logged([1, 2, 3], name="mine"), "somewhere")
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "mine" / "part-0.parquet", columns())
+    assert load("mine").steps == 3
+    assert load("./mine").steps == 6
+    (tmp_path / "other").mkdir()
+    refused("other", "other is a folder with neither Parquet files nor a Minari dataset in it")
+
+
+def test_a_limit_that_was_given_beats_the_registered_one() -> None:
+    store.add(logged([1, 2], name="mine", environment="CartPole-v1", time_limit=50), "somewhere")
+    assert load("mine").time_limit == 50
+    assert load("mine", "CartPole-v1").time_limit == 50
+    assert load("mine", "Acrobot-v1").time_limit == 500
+
+
+def test_ends_at_the_limit_are_no_ends_by_the_environment(tmp_path: Path) -> None:
+    ends = columns(terminated=None, truncated=None, done=np.array([0, 0, 1, 1, 0, 1]))
+    write(tmp_path / "log.csv", ends)
+    assert load("log.csv").terminated.tolist() == [True, True, True]
+    assert read("log.csv", time_limit=3).data.terminated.tolist() == [False, True, True]
+    with pytest.raises(InputError, match="--time-limit 2 is shorter than an episode of 3 steps"):
+        read("log.csv", time_limit=2)
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log.csv")
+    refused("log.csv", "log.csv is no file that can be read from beginning to end")
+
+
+def test_an_archive_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "table.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    refused("table.xlsx", "table.xlsx has no arrays in it; is it an archive of something else")
 
 
 def test_what_is_not_known_gets_a_hint(tmp_path: Path) -> None:
@@ -81,7 +125,11 @@ def test_what_is_no_dataset(tmp_path: Path) -> None:
 def test_the_name_of_a_file_may_tell_the_environment(
     tmp_path: Path, name: str, environment: str | None, limit: int | None
 ) -> None:
-    np.savez(tmp_path / f"{name}.npz", **d4rl_arrays())
+    sizes = (17, 6) if name == "walker2d" else (11, 3)
+    arrays = d4rl_arrays(observations=np.zeros((6, sizes[0])), actions=np.zeros((6, sizes[1])))
+    np.savez(tmp_path / f"{name}.npz", **arrays)
     data = load(f"{name}.npz")
     assert (data.environment, data.time_limit) == (environment, limit)
+    np.savez(tmp_path / f"{name}.npz", **d4rl_arrays())  # another robot of that name
+    assert load(f"{name}.npz").environment is None
     assert load(f"{name}.npz", "CartPole-v1").environment == "CartPole-v1"

@@ -31,7 +31,6 @@ from minari.data_collector import EpisodeBuffer
 from numpy.typing import NDArray
 from toys import HORIZON, toy_data
 
-from cwbc.checks import demand
 from cwbc.datasets.minari import exporting, places, reading, remote
 from cwbc.errors import InputError
 from cwbc.findings import Rejected
@@ -214,7 +213,7 @@ def test_places_name_the_episode(root: Path) -> None:
     folder = make(root, plain(), broken)
     recording = reading.read(folder, "mine")
     with pytest.raises(Rejected, match=r"mine: rewards is not finite: inf at row 4 \(episode 1, step 1\)"):
-        demand(recording.data, recording.origin)
+        recording.trusted()
 
 
 @pytest.mark.parametrize("told", [-1, 0, 1, 4, 10**15])
@@ -367,7 +366,7 @@ def test_discrete_actions_outside_the_space_are_told_by_place(root: Path) -> Non
         file["episode_0/actions"] = np.array([0, 2**40])
     recording = reading.read(change(folder, action_space=space), "mine")
     with pytest.raises(Rejected, match=r"-1 at row 0 \(episode 0, step 0\)"):
-        demand(recording.data, recording.origin)
+        recording.trusted()
     assert recording.data.actions.tolist() == [-1, 2**31 - 1]
 
 

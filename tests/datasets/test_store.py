@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,20 +38,28 @@ def test_a_dataset_comes_back_as_it_was() -> None:
     store.add(data, "log.csv")
     back = load("d4rl/mine/medium-v2")
     assert back.content_hash == data.content_hash
-    for field in ("name", "environment", "unfinished_steps", "observation_names", "action_names"):
+    for field in (
+        "name",
+        "environment",
+        "time_limit",
+        "unfinished_steps",
+        "observation_names",
+        "action_names",
+    ):
         assert getattr(back, field) == getattr(data, field)
     assert back.terminated.tolist() == data.terminated.tolist()
 
 
 def test_the_manifest_says_what_it_is(place: Path) -> None:
     store.add(mine(), "log.csv")
-    manifest = json.loads((place / "mine" / "manifest.json").read_text())
+    manifest = json.loads((place / "mine" / "cwbc-manifest.json").read_text())
     assert manifest["source"] == "log.csv"
     assert manifest["content_hash"] == mine().content_hash
     assert (manifest["episodes"], manifest["steps"], manifest["environment"]) == (2, 3, "CartPole-v1")
     assert {"cwbc", "numpy", "h5py", "mujoco", "gymnasium"} == set(manifest["versions"])
     assert manifest["bytes"] == (place / "mine" / manifest["file"]).stat().st_size
-    (entry,) = store.entries()
+    entry = store.find("mine")
+    assert entry is not None
     assert (entry.name, entry.looks_whole()) == ("mine", True)
 
 
@@ -91,9 +100,62 @@ def test_a_truncated_or_missing_file_is_named() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"name": "mine"}', "\x00\x01"])
 def test_a_damaged_manifest_is_named(place: Path, text: str) -> None:
     store.add(mine(), "log.csv")
-    (place / "mine" / "manifest.json").write_text(text)
-    with pytest.raises(InputError, match=r"dataset mine is damaged: .*manifest.json cannot be read"):
+    (place / "mine" / "cwbc-manifest.json").write_text(text)
+    with pytest.raises(InputError, match=r"dataset mine is damaged: .*cwbc-manifest.json cannot be read"):
         load("mine")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("environment", "Acrobot-v1"),
+        ("file", "../other/x.hdf5"),
+        ("steps", "5x"),
+        ("format", 2),
+        ("bytes", None),
+    ],
+)
+def test_a_changed_manifest_is_named(place: Path, field: str, value: object) -> None:
+    store.add(mine(), "log.csv")
+    manifest = place / "mine" / "cwbc-manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {field: value}))
+    with pytest.raises(
+        InputError, match=r"dataset mine is damaged: .*(was changed after|another version of cwbc)"
+    ):
+        load("mine")
+    store.add(mine(), "log.csv", overwrite=True)
+    assert load("mine").steps == 3
+
+
+HOLDING = """
+import sys, time
+from cwbc.datasets import store
+with store.place("mine"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_two_processes_do_not_write_one_dataset(place: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLDING], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match="another process is writing the dataset mine; wait for it"):
+            store.add(mine(), "log.csv")
+        store.add(mine("yours"), "log.csv")
+        other.kill()
+    store.add(mine(), "log.csv")  # a dead process holds nothing
+    assert store.names() == ["mine", "yours"]
+
+
+def test_a_full_disk_leaves_nothing_behind(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add(mine(), "log.csv")
+    usage = shutil.disk_usage(place)._replace(free=5000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(OSError, match=r"no room: 1,048,6.. bytes are needed, 5,000 are free"):
+        store.add(mine("mine", 7.0), "other.csv", overwrite=True)
+    assert load("mine").steps == 3
+    assert not list((place / "mine").glob(".data*"))
 
 
 def test_nothing_is_replaced_unasked(place: Path) -> None:
@@ -106,9 +168,25 @@ def test_nothing_is_replaced_unasked(place: Path) -> None:
     assert len(list((place / "mine").glob("*.hdf5"))) == 1
 
 
-@pytest.mark.parametrize("name", ["", "../x", "/x", "a//b", "a/../b", ".hidden", "a b", "ü", "a/", "a\n"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "../x",
+        "/x",
+        "a//b",
+        "a/../b",
+        ".hidden",
+        "a b",
+        "ü",
+        "a/",
+        "a\n",
+        "a" * 101,
+        "x/cwbc-manifest.json",
+    ],
+)
 def test_names_that_cannot_be(name: str) -> None:
-    with pytest.raises(InputError, match="is not a name for a dataset; it takes letters, digits and"):
+    with pytest.raises(InputError, match="is not a name for a dataset; --name takes up to 100 letters"):
         store.add(mine(name), "log.csv")
 
 
@@ -119,7 +197,7 @@ def test_datasets_do_not_lie_in_each_other() -> None:
     with pytest.raises(InputError, match="one/two is a dataset; one cannot lie above it"):
         store.add(mine("one"), "log.csv")
     store.add(mine("one/other"), "log.csv")
-    assert [entry.name for entry in store.entries()] == ["one/other", "one/two"]
+    assert store.names() == ["one/other", "one/two"]
 
 
 def test_the_place_follows_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

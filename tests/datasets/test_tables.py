@@ -107,7 +107,7 @@ def test_what_does_not_tell_the_episodes_apart(tmp_path: Path) -> None:
     refused("nothing tells the episodes apart", tmp_path, episode=None, terminated=None, truncated=None)
     alone = r"terminated alone does not tell where every episode ends; .*--truncated.*--done terminated"
     refused(alone, tmp_path, episode=None, truncated=None)
-    path = write(tmp_path / "log.csv", columns(episode=None, truncated=None))
+    path = write(tmp_path / "log.csv", columns(episode=None, truncated=None, step=None))
     marked = read(path, options=ColumnOptions(done="terminated")).data
     assert marked.lengths.tolist() == [3, 3]
 
@@ -138,6 +138,38 @@ def test_a_time_orders_steps_but_has_no_gaps(tmp_path: Path) -> None:
     refused("step repeats", tmp_path, step=np.array([0.25, 0.25, 9.75, 1, 1, 1.5]))
 
 
+def test_steps_are_checked_without_a_column_of_episodes_too(tmp_path: Path) -> None:
+    told = findings(tmp_path, episode=None, step=np.array([0, 2, 1, 0, 0, 1]))
+    assert told == [
+        "step goes back: 1 after 2 at row 2 (episode 0, step 2); the rows are out of order: a column that "
+        "names the episode of each would put them right",
+        "step has gaps: 2 after 0 at row 1 (episode 0, step 1); what missing steps earned is missing from "
+        "the returns",
+    ]
+    refused("step goes back", tmp_path, episode=None, step=np.array([0, 2, 1, 0, 0, 1]))
+    refused("step repeats", tmp_path, episode=None, step=np.array([0, 1, 1, 0, 0, 1]))
+
+
+def test_a_name_that_is_used_twice_is_a_warning(tmp_path: Path) -> None:
+    assert findings(tmp_path, step=None, episode=np.array([0, 0, 1, 1, 0, 0]), terminated=None) == [
+        "episode goes on after rows of others: row 4 (episode 0, step 2); no step column orders its rows, "
+        "so they are taken as they stand: is a name used twice?",
+    ]
+
+
+def test_whole_numbers_written_as_real_ones_name_episodes(tmp_path: Path) -> None:
+    real = loaded(tmp_path, episode=np.array([0.0, 0, 0, 1, 2, 2]))
+    assert real.content_hash == loaded(tmp_path).content_hash
+    text = "episode is not a whole number: 0.5 at row 0; expected a whole number or a name per row"
+    refused(text, tmp_path, episode=np.array([0.5, 0, 0, 1, 2, 2]))
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_a_time_that_is_missing(tmp_path: Path, kind: str) -> None:
+    times = np.array([0, "NaT", 60, 3, 70, 80], "datetime64[s]")
+    refused("step has no value: row 1; every step has a number", tmp_path, kind, step=times)
+
+
 def test_an_end_in_the_middle_of_an_episode_is_a_warning(tmp_path: Path) -> None:
     assert findings(tmp_path, terminated=np.array([0, 1, 1, 0, 0, 1], bool)) == [
         "terminated is true before the last step of an episode: row 1 (episode 0, step 1); "
@@ -152,7 +184,7 @@ def test_an_end_in_the_middle_of_an_episode_is_a_warning(tmp_path: Path) -> None
         (
             "reward",
             [1, 2, None, 4, 5, 6],
-            r"rewards is not finite: nan at (row|line) (2|4) \(episode 0, step 2",
+            r"reward is not finite: nan at (row|line) (2|4) \(episode 0, step 2",
         ),
         ("observation_1", [1.5, None, 2, 4, 5, 6], r"observation_1 is not finite: nan at (row 1|line 3) "),
         ("episode", [0, 0, None, 1, 2, 2], r"episode has no value: (row 2|line 4); every row belongs to an"),
@@ -167,6 +199,26 @@ def test_values_that_are_missing_or_wrong(
     tmp_path: Path, kind: str, name: str, values: list[Any], text: str
 ) -> None:
     refused(text, tmp_path, kind, **{name: pyarrow.array(values)})
+
+
+def test_ends_may_be_words(tmp_path: Path) -> None:
+    words = ["False", " no", "true ", "FALSE", "0", "Yes"]
+    data = loaded(tmp_path, "parquet", terminated=words)
+    assert data.content_hash == loaded(tmp_path).content_hash
+    refused("terminated is neither true nor false", tmp_path, "parquet", terminated=[*words[:5], "perhaps"])
+
+
+def test_choices_may_be_written_as_real_numbers(tmp_path: Path) -> None:
+    one: dict[str, Any] = {"action_0": None, "action_1": None}
+    discrete = ColumnOptions(action_kind="discrete")
+    path = write(tmp_path / "log.parquet", columns(**one, action=[0.0, 1, 0, 2, 1, 0]))
+    assert not load(path).discrete
+    assert read(path, options=discrete).data.actions.tolist() == [0, 1, 0, 2, 1, 0]
+    path = write(tmp_path / "log.parquet", columns(**one, action=[0.0, 1, 0.5, 2, 1, 0]))
+    with pytest.raises(
+        InputError, match=r"action is no whole number: 0.5 at row 2; --action-kind continuous"
+    ):
+        read(path, options=discrete)
 
 
 def test_discrete_actions_that_are_missing_or_too_large(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cwbc.errors import InputError
 
 if TYPE_CHECKING:
     from cwbc.datasets.source import Progress
-    from cwbc.datasets.tables import Recording
+    from cwbc.recordings import Recording
     from cwbc.trajectories import Trajectories
 
 __all__ = ["load", "read"]
@@ -23,8 +23,8 @@ _SUFFIXES = {
     ".hdf5": "hdf5", ".h5": "hdf5", ".npz": "npz", ".parquet": "parquet", ".csv": "csv", ".tsv": "csv"
 }  # fmt: skip
 _COMPRESSED = (".gz", ".bz2", ".zst")
-# D4RL's v2 data was recorded with mujoco-py; Gymnasium's v4 rules are the closest to it.
-_ENVIRONMENTS = {"hopper": "Hopper-v4", "walker2d": "Walker2d-v4", "halfcheetah": "HalfCheetah-v4"}
+_PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
+NO_ENVIRONMENT = "none"
 
 
 def load(dataset: str | os.PathLike[str], environment: str | None = None) -> Trajectories:
@@ -32,12 +32,9 @@ def load(dataset: str | os.PathLike[str], environment: str | None = None) -> Tra
 
     Args:
         dataset: a name (`cwbc data list`), a Minari id, or the path of a file or folder.
-        environment: a Gymnasium id; without it, the one that the dataset or its name tells.
+        environment: a Gymnasium id, or "none"; without it, the one that the dataset or its name tells.
     """
-    from cwbc.checks import demand
-
-    recording = read(dataset, environment)
-    return demand(recording.data, recording.origin)
+    return read(dataset, environment).trusted()
 
 
 def read(
@@ -53,28 +50,43 @@ def read(
 
     recording = _found(dataset, options, progress)
     data = recording.data
-    environment = environment or data.environment or _environment_of(Path(dataset))
-    limit = time_limit or (simulators.time_limit(environment) if environment else None) or data.time_limit
+    if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
+        raise InputError(f"--time-limit {time_limit} is shorter than an episode of {longest} steps")
+    if environment is None:
+        known = data.environment or (None if recording.kept else _environment_of(Path(dataset), data))
+    else:
+        known = None if environment == NO_ENVIRONMENT else environment
+    same = known == data.environment  # then its limit is the data's, if that has one
+    limit = time_limit or (data.time_limit if same else None)
+    limit = limit or (simulators.time_limit(known) if known else None)
+    terminated = data.terminated
+    if recording.origin.only_done and limit:
+        terminated = terminated & (data.lengths < limit)  # what reached the limit was cut off by it
     changed = dataclasses.replace(
         data,
-        environment=environment,
+        environment=known,
         time_limit=limit,
         action_count=action_count or data.action_count,
+        terminated=terminated,
     )
     return dataclasses.replace(recording, data=changed)
 
 
 def _found(dataset: str | os.PathLike[str], options: ColumnOptions, progress: Progress | None) -> Recording:
-    path, name = Path(dataset), os.fspath(dataset)
-    if path.is_dir():
-        return _read_folder(path, options, progress)
-    if path.exists():
-        return _read_file(path, options, progress)
     from cwbc.datasets import store
+
+    path, name = Path(dataset), os.fspath(dataset)
+    # A bare word is a name first, also where a folder is called so; ./word is the folder.
+    if path.name == name and not path.suffix and (entry := store.find(name)) is not None:
+        _check_no_options(name, options)
+        return entry.read()
+    if path.is_dir() and (recording := _read_folder(path, options, progress)):
+        return recording
+    if path.exists() and not path.is_dir():
+        return _read_file(path, options, progress)
     from cwbc.datasets.minari import places
 
-    if options != BY_NAME:
-        raise InputError(f"{name} is not a file of yours, whose columns could be named")
+    _check_no_options(name, options)
     if (entry := store.find(name)) is not None:
         return entry.read()
     if (folder := places.local(name)) is not None:
@@ -84,15 +96,21 @@ def _found(dataset: str | os.PathLike[str], options: ColumnOptions, progress: Pr
     raise _unknown(name)
 
 
-def _read_folder(path: Path, options: ColumnOptions, progress: Progress | None) -> Recording:
+def _check_no_options(name: str, options: ColumnOptions) -> None:
+    if options != BY_NAME:
+        raise InputError(f"the columns of {name} have their meaning already; only those of a table are named")
+
+
+def _read_folder(path: Path, options: ColumnOptions, progress: Progress | None) -> Recording | None:
     from cwbc.datasets import arrow
     from cwbc.datasets.minari import places, reading
 
     if places.is_dataset(path):
+        _check_no_options(str(path), options)
         return reading.read(path)
-    if any(path.glob("*.parquet")):
+    if any(path.rglob("*.parquet")):
         return arrow.read_parquet(path, options, progress)
-    raise InputError(f"{path} is a folder with neither Parquet files nor a Minari dataset in it")
+    return None
 
 
 def _read_file(path: Path, options: ColumnOptions, progress: Progress | None) -> Recording:
@@ -104,6 +122,8 @@ def _read_file(path: Path, options: ColumnOptions, progress: Progress | None) ->
 
 def _format(path: Path) -> str:
     """What a file is by its first bytes, or else by its name."""
+    if not path.is_file():
+        raise InputError(f"{path} is no file that can be read from beginning to end")
     with path.open("rb") as file:
         start = file.read(4)
     suffixes = [s.lower() for s in path.suffixes]
@@ -114,7 +134,7 @@ def _format(path: Path) -> str:
         raise InputError(f"{path} is empty; expected one row per step")
     if found := _SIGNATURES.get(start) or named:
         return found
-    if (suffixes and suffixes[-1] in (".pkl", ".pickle", ".pt")) or start[:2] in (b"\x80\x03", b"\x80\x04"):
+    if (suffixes and suffixes[-1] in (".pkl", ".pickle", ".pt")) or start[:2] in _PICKLES:
         raise InputError(
             f"{path} looks like a pickle, which runs code when it is loaded, and is never read; "
             "write its arrays with numpy.savez"
@@ -131,8 +151,10 @@ def _unknown(name: str) -> InputError:
             f"{published.name} is not here yet; `cwbc data download {published.d4rl_name}` gets it"
         )
     path = Path(name)
+    if path.is_dir():
+        return InputError(f"{path} is a folder with neither Parquet files nor a Minari dataset in it")
     beside = [str(p) for p in path.parent.iterdir() if p.suffix in _SUFFIXES] if path.parent.is_dir() else []
-    names = [e.name for e in store.entries()] + [p.d4rl_name for p in d4rl.CATALOGUE] + places.local_names()
+    names = store.names() + [p.d4rl_name for p in d4rl.CATALOGUE] + places.local_names()
     if near := difflib.get_close_matches(name, [*names, *beside], n=3):
         hint = f"did you mean {' or '.join(map(repr, near))}?"
     elif path.suffix in _SUFFIXES:
@@ -143,5 +165,15 @@ def _unknown(name: str) -> InputError:
     return InputError(f"unknown dataset {name!r}; {hint}")
 
 
-def _environment_of(path: Path) -> str | None:
-    return _ENVIRONMENTS.get(path.stem.replace("_", "-").split("-")[0].lower())
+def _environment_of(path: Path, data: Trajectories) -> str | None:
+    """The robot that the name of a file tells, if the data has its dimensions."""
+    from cwbc.datasets import d4rl
+
+    robot = path.stem.replace("_", "-").split("-")[0].lower()
+    sizes = (data.observations.shape[1], 0 if data.discrete else data.action_size)
+    for each in d4rl.CATALOGUE:
+        # Of its mazes, the robot alone does not tell which.
+        fits = (each.observation_size, each.action_size) == sizes and "/" not in each.environment
+        if fits and each.d4rl_name.startswith(f"{robot}-"):
+            return each.environment
+    return None

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.checks import demand
 from cwbc.datasets.source import Column, Kind
 from cwbc.datasets.tables import assemble
 from cwbc.trajectories import Trajectories
@@ -79,7 +78,7 @@ def from_arrays(
     data = dataclasses.replace(
         recording.data, environment=environment, time_limit=time_limit, action_count=action_count
     )
-    return demand(data, recording.origin)
+    return dataclasses.replace(recording, data=data).trusted()
 
 
 def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) -> Column:

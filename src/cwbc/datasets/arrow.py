@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from cwbc.datasets.columns import BY_NAME, ColumnOptions
 from cwbc.datasets.decoding import decoding
 from cwbc.datasets.source import Column, Progress, refuse
-from cwbc.datasets.tables import Recording, assemble
+from cwbc.datasets.tables import assemble
 from cwbc.errors import InputError, need_extra
+from cwbc.recordings import Recording
 
 _BATCH = 1 << 16  # rows decoded together
 _BRACKETS = str.maketrans("[],()", "     ")
@@ -23,7 +25,7 @@ _BRACKETS = str.maketrans("[],()", "     ")
 def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of a Parquet file, or of a folder of them."""
     parquet = need_extra("pyarrow.parquet", "tables", "Parquet files")
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    files = _parts(path) if path.is_dir() else [path]
     with decoding(path, "Parquet"), contextlib.ExitStack() as stack:
         parts = [stack.enter_context(parquet.ParquetFile(file, pre_buffer=False)) for file in files]
         schema = parts[0].schema_arrow.remove_metadata()
@@ -39,11 +41,28 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
         return assemble(ArrowTable(str(path), rows, schema, batches), path.stem, options, progress)
 
 
+def _parts(folder: Path) -> list[Path]:
+    """The files of a folder, however deep, by their numbers: part-2 before part-10."""
+    parts = [part for part in folder.rglob("*.parquet") if not part.name.startswith((".", "_"))]
+    if any("=" in part.relative_to(folder).as_posix() for part in parts):
+        raise InputError(f"{folder} keeps columns in the names of its folders; write them into the files")
+
+    def key(part: Path) -> list[int | str]:
+        words = re.split(r"(\d+)", part.relative_to(folder).as_posix())
+        return [int(word) if word.isdigit() else word for word in words]
+
+    return sorted(parts, key=key)
+
+
 def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of a text with a header and one line per step; compressed ones too."""
     csv = need_extra("pyarrow.csv", "tables", "CSV files")
     with decoding(path, "CSV"):
-        parse = csv.ParseOptions(delimiter=_delimiter(path))
+        start = _start(path)
+        header = start.split(b"\n")[0]
+        sign = max((",", ";", "\t"), key=lambda sign: header.count(sign.encode()))
+        # Lines can break within quotes only; where there are none, the reader may split at any.
+        parse = csv.ParseOptions(delimiter=sign, newlines_in_values=b'"' in start)
         convert = csv.ConvertOptions(strings_can_be_null=True)
         whole = csv.read_csv(path, parse_options=parse, convert_options=convert)
 
@@ -93,8 +112,8 @@ class ArrowTable:
             first = self._first(field.name)
             if isinstance(first, list):
                 width = len(first)
-            elif isinstance(first, str) and first.startswith(("[", "(")):  # a list, written out
-                return Column(field.name, "real", len(_numbers(first) or ()), "text")
+            elif isinstance(first, str) and first.startswith(("[", "(")) and (numbers := _numbers(first)):
+                return Column(field.name, "real", len(numbers), "text")  # a list, written out
         if types.is_floating(element) or types.is_decimal(element):
             return Column(field.name, "real", width, spelled)
         if types.is_integer(element):
@@ -115,6 +134,8 @@ class ArrowTable:
         return None
 
     def _array(self, column: Column, array: Any, first: int) -> NDArray[Any]:
+        from pyarrow import types
+
         if column.width is not None:
             return self._lists(column, array, first)
         if column.kind in ("text", "other"):
@@ -123,10 +144,9 @@ class ArrowTable:
             return values
         if array.null_count and column.kind != "time":
             array = array.cast("float64")  # where nan says that there is no value
+        if types.is_time(array.type):
+            array = array.cast(f"int{array.type.bit_width}")
         values = array.to_numpy(zero_copy_only=False)
-        if values.dtype.kind in "mM":
-            times = values.view(np.int64)
-            return np.where(np.isnat(values), np.nan, times) if array.null_count else times
         return values.astype(np.float64) if values.dtype.kind == "O" else values  # decimals
 
     def _lists(self, column: Column, array: Any, first: int) -> NDArray[Any]:
@@ -161,10 +181,9 @@ def _numbers(text: str | None) -> list[float] | None:
         return None
 
 
-def _delimiter(path: Path) -> str:
-    """The sign between columns: comma, semicolon or tab, whichever the header has most of."""
+def _start(path: Path) -> bytes:
+    """The first bytes of a text, also of a compressed one."""
     import pyarrow
 
     with pyarrow.input_stream(str(path)) as stream:
-        header = stream.read(1 << 16).split(b"\n")[0]
-    return max((",", ";", "\t"), key=lambda sign: header.count(sign.encode()))
+        return bytes(stream.read(1 << 20))

@@ -51,24 +51,28 @@ class Roles:
 _NAMES = {
     "observations": ("observation", "observations", "obs", "state", "states"),
     "actions": ("action", "actions"),
-    "reward": ("reward", "rewards"),
-    "episode": ("episode", "episodes", "episode_id", "trajectory", "trajectory_id", "traj_id"),
-    "step": ("step", "steps", "timestep", "time_step", "t"),
+    "reward": ("reward", "rewards", "next.reward"),
+    "episode": (
+        "episode", "episodes", "episode_id", "episode_index", "trajectory", "trajectory_id", "traj_id"
+    ),
+    "step": ("step", "steps", "timestep", "time_step", "frame_index", "t"),
     "terminated": ("terminated", "terminal", "terminals", "termination", "terminations"),
     "truncated": ("truncated", "timeout", "timeouts", "truncation", "truncations"),
-    "done": ("done", "dones"),
-}
+    "done": ("done", "dones", "next.done"),
+}  # fmt: skip
+_EXAMPLES = {"observations": "COLUMN,COLUMN,...", "actions": "COLUMN,COLUMN,...", "reward": "COLUMN"}
+_WANTED = {"episode": "a whole number or a name", "step": "a whole number", "reward": "one number"}
 _SEVERAL = ("observations", "actions")
 _NUMBERS: tuple[Kind, ...] = ("real", "whole", "truth")
 _KINDS: dict[str, tuple[Kind, ...]] = {
     "observations": _NUMBERS,
     "actions": _NUMBERS,
     "reward": _NUMBERS,
-    "episode": ("whole", "text"),
+    "episode": ("whole", "text", "real"),  # real: whole numbers as tools write them beside missing ones
     "step": ("whole", "real", "time"),
-    "terminated": _NUMBERS,
-    "truncated": _NUMBERS,
-    "done": _NUMBERS,
+    "terminated": (*_NUMBERS, "text"),  # of true and false
+    "truncated": (*_NUMBERS, "text"),
+    "done": (*_NUMBERS, "text"),
 }
 
 
@@ -81,7 +85,8 @@ def assign(columns: Mapping[str, Column], options: ColumnOptions) -> tuple[Roles
             found.append(_missing(role, columns))
     for role, members in chosen.items():
         for column in members:
-            if column.kind not in _KINDS[role] or (column.width not in (None, 1) and role not in _SEVERAL):
+            fits = column.width in (None, 1) or (role in _SEVERAL and column.width != 0)
+            if column.kind not in _KINDS[role] or not fits:
                 found.append(_wrong_type(role, column))
     discrete = _discrete(chosen["actions"], options, found)
     if found:
@@ -119,7 +124,7 @@ def _columns_of(
     names: list[str] = []
     for pattern in asked:
         # A name may hold the signs of a pattern, such as [0]: itself comes first.
-        matches = [pattern] if pattern in columns else fnmatch.filter(columns, pattern)
+        matches = [pattern] if pattern in columns else fnmatch.filter(_free(role, columns, options), pattern)
         if not matches:
             near = difflib.get_close_matches(pattern, columns, n=3)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(columns)}"
@@ -130,15 +135,28 @@ def _columns_of(
     return tuple(columns[name] for name in names)
 
 
+def _free(role: str, columns: Mapping[str, Column], options: ColumnOptions) -> list[str]:
+    """The columns that mean nothing else, which a pattern may take."""
+    taken = {name for other in _NAMES if other != role for name in _asked(options, other) or ()}
+    taken |= {name for other in _NAMES if other != role for name in _by_name(other, columns)}
+    return [name for name in columns if name not in taken]
+
+
 def _by_name(role: str, columns: Mapping[str, Column]) -> list[str]:
     plain = {name.strip().lower(): name for name in reversed(list(columns))}
     for candidate in _NAMES[role]:
         if candidate in plain:
             return [plain[candidate]]
-    if role in _SEVERAL:
-        for candidate in _NAMES[role]:
-            if members := [name for key, name in plain.items() if key.startswith(f"{candidate}_")]:
-                return _natural([name for name in columns if name in members])
+        if role in _SEVERAL:
+            beginnings = (f"{candidate}_", f"{candidate}.")
+            members = {n: key[len(candidate) + 1 :] for key, n in plain.items() if key.startswith(beginnings)}
+            # Beside ones that are numbered through, others are something else: action_0, action_1,
+            # action_probability.
+            numbers = sorted(int(rest) for rest in members.values() if rest.isdigit())
+            through = len(numbers) > 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+            chosen = [name for name, rest in members.items() if not through or rest.isdigit()]
+            if chosen:
+                return _natural([name for name in columns if name in chosen])
     return []
 
 
@@ -154,7 +172,8 @@ def _discrete(actions: tuple[Column, ...], options: ColumnOptions, found: list[F
     """Whether actions are numbers of choices: one column of whole numbers is, unless the user says not."""
     if not actions or options.action_kind == "continuous":
         return False
-    whole = all(column.kind in ("whole", "truth") for column in actions)
+    fitting: tuple[Kind, ...] = ("whole", "truth") if options.action_kind is None else _NUMBERS
+    whole = all(column.kind in fitting for column in actions)
     one = len(actions) == 1 and actions[0].width in (None, 1)
     if options.action_kind == "discrete" and not whole:
         held = actions[0].spelled or actions[0].kind
@@ -180,7 +199,7 @@ def _missing(role: str, columns: Iterable[str]) -> Finding:
     return Finding(
         "error",
         f"no column for {what} (looked for {names}; it has {_listed(columns)})",
-        f"rename one, or name it with {_option(role)}",
+        f"rename one, or `cwbc data import` the table with {_option(role)} {_EXAMPLES[role]}",
     )
 
 
@@ -188,7 +207,7 @@ def _wrong_type(role: str, column: Column) -> Finding:
     if role in _SEVERAL:
         wanted = "a number, or a list of numbers, per row"
     else:
-        wanted = {"episode": "a whole number or a name", "step": "a whole number"}.get(role, "one number")
+        wanted = _WANTED.get(role, "true or false")
         wanted += " per row"
     held = column.spelled or column.kind
     if column.width is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from cwbc.datasets import hdf5
 from cwbc.datasets.columns import ColumnOptions
 from cwbc.errors import InputError
+from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
 
 HOST = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
@@ -43,17 +44,19 @@ def find(name: str) -> Published | None:
     return _BY_NAME.get(name)
 
 
-def read(published: Published, path: Path) -> Trajectories:
-    """The episodes of a published file, refused if it is another one; the values are not checked."""
+def read(published: Published, path: Path) -> Recording:
+    """The episodes of a published file, refused if it is another one."""
     if not published.goes_on_at_goal:
-        data = hdf5.read(path).data
+        recording = hdf5.read(path)
+        data = recording.data
         verify(published, data)
     else:
         # Only the limit ends these episodes. What follows the first step at the goal is no part of the task.
-        data = hdf5.read(path, ColumnOptions(terminated="timeouts", truncated="timeouts")).data
-        verify(published, data)
-        data = _up_to_goal(data)
-    return dataclasses.replace(data, name=published.name, environment=published.environment)
+        recording = hdf5.read(path, ColumnOptions(terminated="timeouts", truncated="timeouts"))
+        verify(published, recording.data)
+        data = _up_to_goal(recording.data)
+    data = dataclasses.replace(data, name=published.name, environment=published.environment)
+    return dataclasses.replace(recording, data=data)
 
 
 def _up_to_goal(data: Trajectories) -> Trajectories:

@@ -245,6 +245,8 @@ def _receive(
                     progress(done, total)
         finally:
             os.fsync(file.fileno())
+    if done != path.stat().st_size:
+        raise InputError(f"{path} was written by another process at the same time; try again")
     if total is not None and done < total:
         raise _Interrupted(f"the connection ended after {done:,} of {total:,} bytes")
 

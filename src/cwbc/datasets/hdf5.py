@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +14,21 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.datasets import hdf5_safety
 from cwbc.datasets.arrays import ArrayTable
 from cwbc.datasets.columns import BY_NAME, ColumnOptions
 from cwbc.datasets.decoding import decoding
 from cwbc.datasets.source import Progress
-from cwbc.datasets.tables import Recording, assemble
+from cwbc.datasets.tables import assemble
+from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
 
 
 def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of a file, with the environment that its attribute `env` names."""
     with decoding(path, "HDF5"), h5py.File(path, "r") as file:
-        arrays = {str(key): file[key] for key in file if isinstance(file.get(key), h5py.Dataset)}
+        hdf5_safety.check_arrays(path, file)
+        arrays = {str(key): file[key] for key in file if _is_array(file, key)}
 
         def fetch(key: str, dtype: type | None) -> NDArray[Any]:
             array = arrays[key]
@@ -30,7 +37,9 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
 
         described = {key: (array.shape or (), array.dtype) for key, array in arrays.items()}
         recording = assemble(ArrayTable(str(path), described, fetch), path.stem, options, progress)
-        environment = _environment(file.attrs.get("env"))
+        environment = hdf5_safety.read_text(path, file, "env")
+    if environment is not None and ":" in environment:
+        environment = None  # "module:Name" would have the module imported: a file may not choose what is run
     return dataclasses.replace(recording, data=dataclasses.replace(recording.data, environment=environment))
 
 
@@ -39,19 +48,36 @@ def write(path: Path, data: Trajectories) -> None:
     last = np.zeros(data.steps, bool)
     last[data.starts + data.lengths - 1] = True
     ended = np.repeat(data.terminated, data.lengths)
-    with h5py.File(path, "w") as file:
+    _check_room(path, data.observations.nbytes + data.actions.nbytes + data.rewards.nbytes + 2 * data.steps)
+    with _writing(path), h5py.File(path, "w") as file:
         file["observations"] = data.observations
         file["actions"] = data.actions
         file["rewards"] = data.rewards
         file["terminals"] = last & ended
         file["timeouts"] = last & ~ended
         if data.environment is not None:
-            # Of fixed length: a damaged one of variable length can crash the library that reads it.
             file.attrs["env"] = np.bytes_(data.environment.encode())
 
 
-def _environment(value: Any) -> str | None:
-    if isinstance(value, bytes):
-        value = value.decode(errors="ignore")
-    # "module:Name" would have the module imported: a file may not choose what is run.
-    return str(value) if value and ":" not in str(value) else None
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Leave nothing half written behind, and tell what went wrong as for any other file."""
+    try:
+        yield
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, RuntimeError):  # how h5py tells that a disk is full
+            raise OSError(f"{path} cannot be written: {error}") from error
+        raise
+
+
+def _check_room(path: Path, size: int) -> None:
+    """Refuse to begin what does not fit: the HDF5 library may crash on a disk that is full."""
+    free, needed = shutil.disk_usage(path.parent).free, size + (1 << 20)
+    if free < needed:
+        raise OSError(errno.ENOSPC, f"no room: {needed:,} bytes are needed, {free:,} are free", str(path))
+
+
+def _is_array(file: h5py.File, key: str) -> bool:
+    # Links to other files are not followed.
+    return isinstance(file.get(key, getlink=True), h5py.HardLink) and isinstance(file[key], h5py.Dataset)

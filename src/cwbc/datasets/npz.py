@@ -13,8 +13,9 @@ from cwbc.datasets.arrays import ArrayTable
 from cwbc.datasets.columns import BY_NAME, ColumnOptions
 from cwbc.datasets.decoding import decoding
 from cwbc.datasets.source import Progress
-from cwbc.datasets.tables import Recording, assemble
+from cwbc.datasets.tables import assemble
 from cwbc.errors import InputError
+from cwbc.recordings import Recording
 
 
 def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
@@ -28,6 +29,8 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
             return array if dtype is None else array.astype(dtype, copy=False)
 
         names = [name for name in archive.namelist() if name.endswith(".npy")]
+        if not names:
+            raise InputError(f"{path} has no arrays in it; is it an archive of something else?")
         described = {name.removesuffix(".npy"): _header(archive, name) for name in names}
         return assemble(ArrayTable(str(path), described, fetch), path.stem, options, progress)
 

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.datasets.columns import Roles
-from cwbc.datasets.source import Column, Table, refuse
+from cwbc.datasets.source import Column, Table, check_count, refuse
 from cwbc.findings import PLACES_KEPT, Finding, Origin, Rejected
+
+_TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,7 +24,7 @@ class Episodes:
     starts: NDArray[np.int64]  # [episode]
     lengths: NDArray[np.int64]  # [episode]
     terminated: NDArray[np.bool_]  # [episode]
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,24 +46,30 @@ class _Marks:
 def segment(table: Table, roles: Roles) -> Episodes:
     """The episodes of a table: by a column that names them, or by marks on their last steps."""
     marks = _Marks(*(_flags(table, column) for column in (roles.terminated, roles.truncated, roles.done)))
+    steps = None if roles.step is None else _steps(table, roles.step)
     if roles.episode is None:
         last = _last_rows(table, roles, marks)
         lengths = np.diff(last, prepend=-1)
-        return _finished(table, roles, marks, last - lengths + 1, lengths, None, None, ())
-    codes, labels = _coded(_column(table, roles.episode))
-    if (nameless := np.flatnonzero(codes < 0)).size:
-        raise refuse(table, roles.episode, nameless, "has no value", "every row belongs to an episode")
-    steps = None if roles.step is None else _steps(table, roles.step)
+        episodes = _finished(table, roles, marks, last - lengths + 1, lengths, None, None)
+        return _examined(episodes, roles, marks, None if steps is None else steps[: last[-1] + 1])
+    codes, labels = _coded(table, roles.episode)
     order = _sorted(codes, steps)
     if order is not None:
         codes, steps = codes[order], None if steps is None else steps[order]
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     lengths = np.diff(starts, append=len(codes))
     names = codes[starts].tolist() if labels is None else labels
-    episodes = _finished(table, roles, marks, starts, lengths, order, names, ())
-    found = [*_odd_steps(episodes, roles, steps), *_early_ends(episodes, roles, marks.ended)]
-    if any(finding.severity == "error" for finding in found):
-        raise Rejected(table.source, found)
+    episodes = _finished(table, roles, marks, starts, lengths, order, names)
+    return _examined(episodes, roles, marks, steps)
+
+
+def _examined(episodes: Episodes, roles: Roles, marks: _Marks, steps: NDArray[Any] | None) -> Episodes:
+    """The same episodes with what is odd about them."""
+    found = [
+        *_odd_steps(episodes, roles, steps),
+        *_early_ends(episodes, roles, marks),
+        *_apart(episodes, roles),
+    ]
     return dataclasses.replace(episodes, findings=tuple(found))
 
 
@@ -73,7 +81,6 @@ def _finished(
     lengths: NDArray[np.int64],
     order: NDArray[np.int64] | None,
     labels: Sequence[Any] | None,
-    findings: tuple[Finding, ...],
 ) -> Episodes:
     last = starts + lengths - 1
     ended = marks.ended
@@ -83,11 +90,13 @@ def _finished(
         unit=table.unit,
         first_row=table.first_row,
         episodes=labels,
-        ordered_by_step=roles.step is not None and roles.episode is not None,
+        ordered_by_step=roles.step is not None,
         ignored=roles.ignored,
+        reward_name=roles.reward.name,
+        only_done=roles.done is not None and roles.terminated is None and roles.truncated is None,
     )
     terminated = np.zeros(len(last), bool) if ended is None else ended[last if order is None else order[last]]
-    return Episodes(origin, starts, lengths, terminated, findings)
+    return Episodes(origin, starts, lengths, terminated)
 
 
 def _last_rows(table: Table, roles: Roles, marks: _Marks) -> NDArray[np.intp]:
@@ -136,6 +145,7 @@ def _column(table: Table, column: Column) -> NDArray[Any]:
             values = values.astype(np.promote_types(array.dtype, values.dtype))
         values[first : first + len(array)] = array.reshape(-1)
         first += len(array)
+    check_count(table, first)
     assert values is not None
     return _compact(values)
 
@@ -152,6 +162,8 @@ def _flags(table: Table, column: Column | None) -> NDArray[np.bool_] | None:
     if column is None:
         return None
     values = _column(table, column)
+    if column.kind == "text":
+        values = np.array([_TRUTHS.get(str(value).strip().lower(), np.nan) for value in values.tolist()])
     if values.dtype != np.bool_ and (wrong := np.flatnonzero((values != 0) & (values != 1))).size:
         what, remedy = "is neither true nor false", "expected true or false, or 1 or 0"
         raise refuse(table, column, wrong, what, remedy, values[wrong[:10]])
@@ -160,13 +172,29 @@ def _flags(table: Table, column: Column | None) -> NDArray[np.bool_] | None:
 
 def _steps(table: Table, column: Column) -> NDArray[Any]:
     steps = _column(table, column)
-    if steps.dtype.kind == "f" and (missing := np.flatnonzero(~np.isfinite(steps))).size:
-        raise refuse(table, column, missing, "has no value", "every step has a number")
-    return steps.astype(np.int64) if steps.dtype.kind in "ub" else steps  # differences may be negative
+    missing = np.isnat(steps) if steps.dtype.kind in "mM" else ~np.isfinite(steps)
+    if missing.any():
+        raise refuse(table, column, np.flatnonzero(missing), "has no value", "every step has a number")
+    if steps.dtype.kind in "mM":
+        return steps.view(np.int64)
+    # Differences may be negative, and the largest of the unsigned have no place among the signed.
+    return steps.astype(np.int64 if steps.max() < 2**63 else np.float64) if steps.dtype.kind in "u" else steps
 
 
-def _coded(values: NDArray[Any]) -> tuple[NDArray[Any], list[Any] | None]:
-    """Episodes as numbers that sort as their names do, and the names; -1 where there is none."""
+def _coded(table: Table, column: Column) -> tuple[NDArray[Any], list[Any] | None]:
+    """Episodes as numbers that sort as their names do, and the names where they are others."""
+    values = _column(table, column)
+    codes, labels = _numbered(values)
+    if (nameless := np.flatnonzero(codes < 0)).size:
+        raise refuse(table, column, nameless, "has no value", "every row belongs to an episode")
+    if values.dtype.kind == "f" and (odd := np.flatnonzero(values % 1 != 0)).size:
+        remedy = "expected a whole number or a name per row"
+        raise refuse(table, column, odd, "is not a whole number", remedy, values[odd[:10]])
+    return codes, labels
+
+
+def _numbered(values: NDArray[Any]) -> tuple[NDArray[Any], list[Any] | None]:
+    """The same, with -1 where there is none."""
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 2**63:
         return values, None
     if values.dtype.kind == "O" or values.dtype.kind in "US":
@@ -214,7 +242,11 @@ def _odd_steps(episodes: Episodes, roles: Roles, steps: NDArray[Any] | None) -> 
     tell("error", repeats, twice, "repeats", "each step stands in one row: drop the duplicated rows")
     if roles.step.kind == "time" or (steps.dtype.kind == "f" and (steps % 1 != 0).any()):
         return found  # a time orders the steps, but its gaps tell nothing
-    gaps = np.flatnonzero((strides != 0) & (strides != 1))
+    back = np.flatnonzero(strides < 0)
+    turns = [f"{steps[s]} after {steps[s - 1]}" for s in back[:PLACES_KEPT]]
+    remedy = "the rows are out of order: a column that names the episode of each would put them right"
+    tell("error", back, turns, "goes back", remedy)
+    gaps = np.flatnonzero(strides > 1)
     jumps = [f"{steps[s]} after {steps[s - 1]}" for s in gaps[:PLACES_KEPT]]
     tell("warning", gaps, jumps, "has gaps", "what missing steps earned is missing from the returns")
     late = starts[(steps[starts] != 0) & (steps[starts] != 1)]
@@ -223,18 +255,34 @@ def _odd_steps(episodes: Episodes, roles: Roles, steps: NDArray[Any] | None) -> 
     return found
 
 
-def _early_ends(episodes: Episodes, roles: Roles, ended: NDArray[np.bool_] | None) -> list[Finding]:
+def _early_ends(episodes: Episodes, roles: Roles, marks: _Marks) -> list[Finding]:
     """Ends in the middle of an episode."""
-    column = roles.terminated or roles.done
-    if ended is None or column is None:
-        return []
+    columns = (roles.terminated, roles.truncated, roles.done)
     order, starts = episodes.origin.rows, episodes.starts
-    early = ended.copy() if order is None else ended[order]
-    early[starts + episodes.lengths - 1] = False
-    steps = np.flatnonzero(early)
+    found = []
+    for column, flags in zip(columns, (marks.terminated, marks.truncated, marks.done), strict=True):
+        if column is None or flags is None:
+            continue
+        early = flags.copy() if order is None else flags[order]
+        early[starts + episodes.lengths - 1] = False
+        if (steps := np.flatnonzero(early)).size:
+            places = tuple(episodes.origin.places(starts, steps))
+            what = f"{column.name} is true before the last step of an episode"
+            remedy = "are several episodes under one name?"
+            found.append(Finding("warning", what, remedy, column.name, len(steps), places))
+    return found
+
+
+def _apart(episodes: Episodes, roles: Roles) -> list[Finding]:
+    """Rows of one episode that stand apart, where nothing but the order of the table orders them."""
+    rows, starts = episodes.origin.rows, episodes.starts
+    if rows is None or roles.step is not None or roles.episode is None:
+        return []
+    jumps = np.flatnonzero(np.diff(rows, prepend=rows[:1] - 1) != 1)
+    steps = np.setdiff1d(jumps, starts)
     if not steps.size:
         return []
+    what = f"{roles.episode.name} goes on after rows of others"
+    remedy = "no step column orders its rows, so they are taken as they stand: is a name used twice?"
     places = tuple(episodes.origin.places(starts, steps))
-    what = f"{column.name} is true before the last step of an episode"
-    remedy = "are several episodes under one name?"
-    return [Finding("warning", what, remedy, column.name, len(steps), places)]
+    return [Finding("warning", what, remedy, roles.episode.name, len(steps), places)]

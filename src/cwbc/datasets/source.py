@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.errors import InputError
 from cwbc.findings import Finding, Place, Rejected
 
 Progress = Callable[[int, int | None], None]  # values read so far, and of how many
@@ -60,3 +61,9 @@ def refuse(
     )
     finding = Finding("error", f"{column.name} {what}", remedy, column.name, len(rows), places)
     return Rejected(table.source, [finding])
+
+
+def check_count(table: Table, rows: int) -> None:
+    """Refuse a table that has fewer rows than it tells: the others would be whatever was in memory."""
+    if rows != table.rows:
+        raise InputError(f"{table.source} is damaged: it tells of {table.rows:,} rows and has {rows:,}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -11,25 +13,27 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, get_origin, get_type_hints
 
 from cwbc.datasets import hdf5
-from cwbc.datasets.tables import Recording
 from cwbc.errors import InputError
-from cwbc.files import write_atomically
+from cwbc.files import replace_atomically, write_atomically
 from cwbc.findings import Origin
+from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
 
 VARIABLE = "CWBC_DATA"  # the environment variable that moves the store
-MANIFEST = "manifest.json"
+MANIFEST = "cwbc-manifest.json"
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
+_FORMAT = 1  # of the manifest
+_LONGEST = 100  # letters of a name; folders take no more than 255
 
 
 def root() -> Path:
     """Where datasets are kept: $CWBC_DATA, or the platform's place for caches."""
     if chosen := os.environ.get(VARIABLE):
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))
     if sys.platform == "darwin":
         cache = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -89,7 +93,7 @@ class Entry:
             raise self._damaged(
                 f"{self.path} has the hash {data.content_hash[:12]}, expected {self.content_hash[:12]}"
             )
-        return Recording(data, Origin(self.name))
+        return Recording(data, Origin(self.name), kept=True)
 
     def looks_whole(self) -> bool:
         """Whether the file is there with its size; only reading tells whether every byte is right."""
@@ -101,10 +105,10 @@ class Entry:
         )
 
 
-def entries() -> Iterator[Entry]:
-    """Every dataset of the store, by name."""
-    for manifest in sorted(root().rglob(MANIFEST)):
-        yield _entry(manifest)
+def names() -> list[str]:
+    """Every dataset of the store, damaged ones too."""
+    manifests = (path for path in root().rglob(MANIFEST) if path.is_file())
+    return sorted(path.parent.relative_to(root()).as_posix() for path in manifests)
 
 
 def find(name: str) -> Entry | None:
@@ -120,9 +124,10 @@ def find(name: str) -> Entry | None:
 
 def check_name(name: str, overwrite: bool = False) -> None:
     """Refuse a name that cannot be, or that is taken."""
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST or MANIFEST in name.split("/"):
         raise InputError(
-            f"{name!r} is not a name for a dataset; it takes letters, digits and ._+- in parts divided by /"
+            f"{name!r} is not a name for a dataset; --name takes up to {_LONGEST} letters, digits and ._+- "
+            "in parts divided by /"
         )
     folder = root() / name
     if (folder / MANIFEST).exists() and not overwrite:
@@ -135,26 +140,31 @@ def check_name(name: str, overwrite: bool = False) -> None:
         raise InputError(f"{other} is a dataset; {name} cannot lie above it")
 
 
-def add(data: Trajectories, source: str, overwrite: bool = False) -> Entry:
-    """Keep a dataset under its name."""
-    check_name(data.name, overwrite)
-    aside = part(data.name).with_name(".data.tmp")
-    hdf5.write(aside, data)
-    return adopt(data, aside, source, overwrite)
-
-
-def part(name: str) -> Path:
-    """A file to download a dataset into: a kill leaves it, and the next download goes on with it."""
+@contextlib.contextmanager
+def place(name: str, overwrite: bool = False) -> Iterator[Path]:
+    """The folder of a dataset that is to be kept, for this process alone until the end of the block."""
+    check_name(name, overwrite)
     folder = root() / name
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / ".data.part"
+    with (folder / ".lock").open("w") as lock:
+        try:
+            _lock(lock)
+        except BlockingIOError:
+            raise InputError(f"another process is writing the dataset {name}; wait for it") from None
+        check_name(name, overwrite)  # again: it may have been written up to now
+        yield folder
 
 
-def adopt(data: Trajectories, aside: Path, source: str, overwrite: bool = False) -> Entry:
-    """Keep a file that holds `data`, written aside before, under the name of the data."""
-    check_name(data.name, overwrite)
-    with aside.open("rb+") as file:
-        os.fsync(file.fileno())
+def add(data: Trajectories, source: str, overwrite: bool = False) -> Entry:
+    """Keep a dataset under its name."""
+    with place(data.name, overwrite) as folder:
+        aside = folder / ".data.tmp"
+        hdf5.write(aside, data)
+        return adopt(data, aside, source)
+
+
+def adopt(data: Trajectories, aside: Path, source: str) -> Entry:
+    """Keep a file that holds `data`, written aside in its place before, under the name of the data."""
     folder = root() / data.name
     # Named by content: until the manifest is replaced, in one step, it names the old file, which is there.
     name = f"{data.content_hash[:16]}.hdf5"
@@ -177,8 +187,10 @@ def adopt(data: Trajectories, aside: Path, source: str, overwrite: bool = False)
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         versions={p: importlib.metadata.version(p) for p in ("cwbc", "numpy", "h5py", "mujoco", "gymnasium")},
     )
-    os.replace(aside, folder / name)
-    write_atomically(folder / MANIFEST, json.dumps(dataclasses.asdict(entry), indent=2) + "\n")
+    replace_atomically(aside, folder / name)
+    values = {"format": _FORMAT} | dataclasses.asdict(entry)
+    sealed = values | {"seal": _seal(values)}
+    write_atomically(folder / MANIFEST, json.dumps(sealed, indent=2) + "\n")
     for old in folder.glob("*.hdf5"):
         if old.name != name:
             old.unlink()
@@ -188,12 +200,41 @@ def adopt(data: Trajectories, aside: Path, source: str, overwrite: bool = False)
 def _entry(manifest: Path) -> Entry:
     name = manifest.parent.relative_to(root()).as_posix()
     try:
-        values: dict[str, Any] = json.loads(manifest.read_text())
-        values = {field.name: values[field.name] for field in dataclasses.fields(Entry)}
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    except (ValueError, TypeError, KeyError) as error:
+        values: dict[str, Any] = json.loads(manifest.read_bytes())
+        seal = values.pop("seal")
+        if values.get("format") == _FORMAT and seal != _seal(values):
+            raise ValueError("it was changed after it was written")
+        if values.pop("format") != _FORMAT:
+            raise ValueError("another version of cwbc wrote it")
+        kinds = get_type_hints(Entry)
+        entry = Entry(**{field: _checked(field, values[field], kinds[field]) for field in kinds})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"dataset {name} is damaged: {manifest} cannot be read ({error}); remove {manifest.parent} "
-            "and get the dataset again"
+            f"dataset {name} is damaged: {manifest} cannot be read ({error}); get the dataset again, "
+            "with --overwrite"
         ) from error
-    return Entry(**values | {"name": name})
+    return dataclasses.replace(entry, name=name)
+
+
+def _seal(values: dict[str, Any]) -> str:
+    """A hash of a manifest, so that a changed one is found as a changed dataset is."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _checked(field: str, value: Any, kind: Any) -> Any:
+    """A value of a manifest, if it is of its kind."""
+    if get_origin(kind) is tuple and isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return tuple(value)
+    plain = dict if get_origin(kind) is dict else kind
+    if get_origin(plain) is tuple or not isinstance(value, plain) or (field == "file" and "/" in value):
+        raise ValueError(f"{field} is {value!r}")
+    return value
+
+
+def _lock(file: IO[str]) -> None:
+    """Hold the file until it is closed; raises BlockingIOError where another process holds it."""
+    try:
+        import fcntl
+    except ImportError:  # there is none on Windows, where one person's two imports at once are left to luck
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -11,18 +10,10 @@ from numpy.typing import NDArray
 
 from cwbc.datasets.columns import BY_NAME, ColumnOptions, assign
 from cwbc.datasets.segmentation import segment
-from cwbc.datasets.source import Column, Progress, Table, refuse
-from cwbc.findings import Finding, Origin, Rejected
+from cwbc.datasets.source import Column, Progress, Table, check_count, refuse
+from cwbc.findings import Finding, Rejected
+from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Recording:
-    """A dataset as it was read: not yet trusted, with where it is from and what reading it showed."""
-
-    data: Trajectories
-    origin: Origin
-    findings: tuple[Finding, ...] = ()
 
 
 def assemble(
@@ -65,7 +56,11 @@ def assemble(
         observation_names=_names(roles.observations),
         action_names=_names(roles.actions),
     )
-    return Recording(data, episodes.origin, episodes.findings)
+    findings = list(episodes.findings)
+    if data.unfinished_steps:
+        what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
+        findings.append(Finding("warning", what, "they are kept out", count=data.unfinished_steps))
+    return Recording(data, episodes.origin, tuple(findings))
 
 
 def _matrix(
@@ -95,6 +90,7 @@ def _matrix(
         first += count
         if tell is not None:
             tell(first * width)
+    check_count(table, first)
     assert whole is not None
     return whole
 
@@ -109,6 +105,11 @@ def _narrow(table: Table, column: Column, array: NDArray[Any], dtype: type, firs
         # Whole numbers come as real ones where some rows have none.
         if array.dtype.kind == "f" and (missing := np.flatnonzero(~np.isfinite(array))).size:
             raise refuse(table, column, missing + first, "has no value", "every step has an action")
+        if array.dtype.kind == "f" and (odd := np.flatnonzero(array % 1)).size:
+            remedy = "--action-kind continuous takes the actions as real ones"
+            raise refuse(
+                table, column, odd + first, "is no whole number", remedy, array.reshape(-1)[odd[:10]]
+            )
         # What does not fit must not come out as something that does.
         array = array.astype(np.int64, copy=False).clip(-1, 2**31 - 1)
     # What float32 cannot hold becomes inf, which the checks refuse by its place.

@@ -71,7 +71,7 @@ def time_limit(environment: str) -> int | None:
     try:
         if module:  # "module:Name-v0" registers itself when the module is imported
             importlib.import_module(module)
-    except ImportError:
+    except Exception:  # a module of the user's, or none: making the environment tells what is wrong with it
         return None
     spec = gymnasium.registry.get(name)
     return None if spec is None else spec.max_episode_steps

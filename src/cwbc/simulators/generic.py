@@ -92,14 +92,14 @@ def _make(environment: str) -> Any:
             # The data decide the version, so that a newer one exists is no news.
             warnings.simplefilter("ignore", DeprecationWarning)
             return gymnasium.make(environment, disable_env_checker=True)
-    except (gymnasium.error.Error, ImportError) as error:
+    except Exception as error:  # of somebody else's module: anything at all
         raise UnavailableError(f"environment {environment!r} cannot be made: {error}") from error
 
 
 def _horizon(environment: str, copy: Any) -> int:
     steps = copy.spec.max_episode_steps
     if steps is None:
-        raise InputError(
+        raise UnavailableError(
             f"{environment} sets no limit on the length of an episode; register it with max_episode_steps, "
             "as gymnasium.register and gymnasium.make accept it"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
-import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from gymnasium import Space, registry, spaces
 
-from cwbc.datasets.minari.places import LOT, check_id, check_place, root_folder, unwarned
+from cwbc.datasets.minari.places import LOT, check_id, check_place, put, root_folder, unwarned
 from cwbc.errors import InputError, need_extra
 from cwbc.trajectories import Trajectories
 
@@ -41,7 +40,7 @@ def export(
             written.mkdir()
             _write(data, written / "data", dataset_id, data_format)
             _make_namespace(dataset_id)
-            _put(written, folder, Path(aside, "replaced"))
+            put(written, folder, Path(aside, "replaced"))
     return folder
 
 
@@ -117,16 +116,3 @@ def _make_namespace(dataset_id: str) -> None:
     namespace = dataset_id.rpartition("/")[0]
     if namespace and namespace not in list_local_namespaces():
         create_namespace(namespace)
-
-
-def _put(written: Path, folder: Path, replaced: Path) -> None:
-    """Move a whole dataset to its place, and one that is there out of the way."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists():
-        os.replace(folder, replaced)
-    try:
-        os.replace(written, folder)
-    except BaseException:
-        if replaced.exists():
-            os.replace(replaced, folder)
-        raise

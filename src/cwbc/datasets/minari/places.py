@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import warnings
@@ -33,6 +34,16 @@ def local_names() -> list[str]:
     """The ids of all datasets in Minari's own place."""
     names = (path.relative_to(root_folder()).as_posix() for path in datasets_below(root_folder()))
     return sorted(name for name in names if _ID.fullmatch(name))
+
+
+def told(name: str) -> tuple[int | None, int | None]:
+    """Episodes and steps of a local dataset, as it says itself."""
+    try:
+        metadata = json.loads((root_folder() / name / "data" / "metadata.json").read_bytes())
+        counts = (metadata.get("total_episodes"), metadata.get("total_steps"))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None, None
+    return counts if all(isinstance(count, int) for count in counts) else (None, None)
 
 
 def datasets_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
@@ -87,3 +98,16 @@ def check_place(dataset_id: str, overwrite: bool) -> None:
     for parent in list(folder.relative_to(root).parents)[:-1]:
         if is_dataset(root / parent):
             raise InputError(f"{parent.as_posix()} is a Minari dataset; {dataset_id} cannot lie below it")
+
+
+def put(written: Path, folder: Path, replaced: Path) -> None:
+    """Move a whole dataset to its place, and one that is there out of the way."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        os.replace(folder, replaced)
+    try:
+        os.replace(written, folder)
+    except BaseException:
+        if replaced.exists():
+            os.replace(replaced, folder)
+        raise

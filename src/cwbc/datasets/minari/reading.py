@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from cwbc import observations
 from cwbc.datasets.decoding import decoding
+from cwbc.datasets.hdf5_safety import check_arrays
 from cwbc.datasets.minari.places import FORMAT, unwarned
-from cwbc.datasets.tables import Recording
 from cwbc.errors import InputError, need_extra
 from cwbc.findings import Finding, Origin
+from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
 
 _MOST_NUMBERS = 1 << 20  # in one observation; more are a damaged space, and would fill the memory
-_DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
-_ALWAYS_READ = 1 << 16  # bytes of an array that need no proof
+_UNPROVED = 1 << 16  # bytes that an array may have without as many in the file
 
 
 def read(path: Path, name: str | None = None) -> Recording:
@@ -130,7 +130,9 @@ class _Reader:
     def _episodes(self) -> Generator[dict[str, Any], None, None]:
         episodes = range(self._metadata["total_episodes"])
         if self._storage.FORMAT == "hdf5":
-            _check_sizes(self._path / "main_data.hdf5")
+            path = self._path / "main_data.hdf5"
+            with h5py.File(path, "r") as file:
+                check_arrays(path, file, _UNPROVED)
             yield from self._storage.get_episodes(episodes)
             return
         for episode in episodes:  # one by one: of many, Minari takes every batch for an episode of its own
@@ -231,25 +233,6 @@ def _column(episode: dict[str, Any], name: str, count: int) -> NDArray[Any]:
     if values.dtype.kind not in "fiub":
         raise InputError(f"'{name}' holds {values.dtype}; expected numbers")
     return values.reshape(count, 1)
-
-
-def _check_sizes(path: Path) -> None:
-    """Refuse arrays of which a file has next to nothing: reading one would fill the memory."""
-    with h5py.File(path, "r") as file:
-
-        def look(name: bytes, info: Any) -> None:
-            if info.type != h5py.h5o.TYPE_DATASET:
-                return
-            array = h5py.h5d.open(file.id, name)
-            count, plan = array.get_space().get_simple_extent_npoints(), array.get_create_plist()
-            if count and plan.get_layout() == h5py.h5d.CHUNKED:
-                count = max(count, math.prod(plan.get_chunk()))
-            size = count * array.get_type().get_size()
-            if size > max(_ALWAYS_READ, array.get_storage_size() * (_DENSEST if plan.get_nfilters() else 1)):
-                where = name.decode(errors="replace")
-                raise InputError(f"{path} is damaged: it has a part of the {size:,} bytes of {where}")
-
-        h5py.h5o.visit(file.id, look, info=True)
 
 
 def _check_batches(folder: Path, data_format: str) -> None:

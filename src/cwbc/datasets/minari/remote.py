@@ -16,7 +16,9 @@ from cwbc.datasets.minari.places import (
     check_id,
     check_place,
     datasets_below,
+    is_dataset,
     local,
+    put,
     root_folder,
     unwarned,
 )
@@ -26,12 +28,12 @@ REMOTE = "MINARI_REMOTE"  # Minari's environment variable for where datasets are
 _PATIENCE = 10.0  # seconds for a first answer; the packages below wait for minutes, or forever
 
 
-def download(name: str) -> None:
-    """Bring a dataset from Minari's remote to Minari's own place; one that is there already stays."""
+def download(name: str, overwrite: bool = False) -> None:
+    """Bring a dataset from Minari's remote to Minari's own place; one that is there stays, unless asked."""
     check_id(name)
-    if local(name) is not None:
+    if local(name) is not None and not overwrite:
         return
-    check_place(name, overwrite=False)
+    check_place(name, overwrite)
     with unwarned():
         minari = need_extra("minari", "minari", "Minari datasets")
     root = root_folder()
@@ -48,8 +50,8 @@ def download(name: str) -> None:
         for path in (*arrived, *Path(aside).rglob("namespace_metadata.json")):
             place = root / path.relative_to(aside)
             place.parent.mkdir(parents=True, exist_ok=True)
-            if not place.exists():
-                os.replace(path, place)
+            if not place.exists() or (overwrite and is_dataset(place)):
+                put(path, place, Path(aside, "replaced"))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,92 @@
+"""What is looked at before the HDF5 library reads a file: over damaged bytes it can hang or crash."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import struct
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from cwbc.errors import InputError
+
+_DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
+_CHECKSUM = 4  # bytes
+_HEAP = b"GCOL\x01\0\0\0"  # how a heap of texts begins
+
+
+def check_arrays(path: Path, file: h5py.File, unproved: int = 1 << 28) -> None:
+    """Refuse arrays that the file does not hold.
+
+    Args:
+        unproved: bytes that an array may have without as many in the file, as one that is all zeros does.
+    """
+
+    def look(name: bytes, info: Any) -> None:
+        if info.type == h5py.h5o.TYPE_DATASET:
+            where = name.decode(errors="replace")
+            _check_array(path, where, h5py.h5d.open(file.id, name), unproved)
+
+    h5py.h5o.visit(file.id, look, info=True)
+
+
+def _check_array(path: Path, name: str, array: h5py.h5d.DatasetID, unproved: int) -> None:
+    plan = array.get_create_plist()
+    layout, filters = plan.get_layout(), plan.get_nfilters()
+    if plan.get_external_count() or layout == h5py.h5d.VIRTUAL:
+        raise InputError(f"{path}: {name} lies in another file; expected one file with everything in it")
+    count = array.get_space().get_simple_extent_npoints()
+    if count and layout == h5py.h5d.CHUNKED:
+        count = max(count, math.prod(plan.get_chunk()))
+        if any(plan.get_filter(i)[0] == h5py.h5z.FILTER_FLETCHER32 for i in range(filters)):
+            _check_chunks(path, name, array)
+    size = count * array.get_type().get_size()
+    if size > max(unproved, array.get_storage_size() * (_DENSEST if filters else 1)):
+        raise InputError(f"{path} is damaged: it has a part of the {size:,} bytes of {name}")
+
+
+def _check_chunks(path: Path, name: str, array: h5py.h5d.DatasetID) -> None:
+    # The library takes the checksum off a shorter chunk too, and writes before its beginning.
+    for number in range(array.get_num_chunks()):
+        if array.get_chunk_info(number).size < _CHECKSUM:
+            raise InputError(f"{path} is damaged: a part of {name} is shorter than its checksum")
+
+
+def read_text(path: Path, file: h5py.File, name: str) -> str | None:
+    """An attribute that is one text, or None."""
+    if name not in file.attrs:
+        return None
+    attribute = h5py.h5a.open(file.id, name.encode())
+    kind = attribute.get_type()
+    if not isinstance(kind, h5py.h5t.TypeStringID) or attribute.shape != ():
+        return None
+    if kind.is_variable_str() and not _heaps_are_whole(path):
+        raise InputError(f"{path} is damaged: the text of {name} cannot be read")
+    value = file.attrs[name]
+    text = value.decode(errors="ignore") if isinstance(value, bytes) else str(value)
+    return text or None
+
+
+def _heaps_are_whole(path: Path) -> bool:
+    """Whether each object in the heaps of texts has a size: the library would go round in one without."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        at = content.find(_HEAP)
+        while at >= 0:
+            end = at + _number(content, at + 8)
+            if end > len(content):
+                return False
+            object_at = at + 16
+            while object_at + 16 <= end:
+                index, size = content[object_at] + content[object_at + 1], _number(content, object_at + 8)
+                taken = 16 + (size + 7) // 8 * 8 if index else size  # number 0 is what is free
+                if taken < 16 or object_at + taken > end:
+                    return False
+                object_at += taken
+            at = content.find(_HEAP, max(end, at + 8))
+    return True
+
+
+def _number(content: mmap.mmap, at: int) -> int:
+    return int(struct.unpack_from("<Q", content, at)[0]) if at + 8 <= len(content) else len(content) + 1
