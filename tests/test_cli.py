@@ -208,7 +208,7 @@ MISTAKES = {
     "useless option": (["rvs", "--coefficient=2"], "--coefficient does nothing for rvs"),
     "bad value": (["rvs+c", "--percentile=101"], "percentile must be between 0 and 100; got 101"),
     "unknown environment": (["rvs", "--env=Hoper-v5"], "unknown environment 'Hoper-v5'; did you mean"),
-    "dimensions": (["rvs", "--env=Hopper-v5"], "dataset toy does not fit Hopper-v5"),
+    "dimensions": (["rvs", "--env=Hopper-v5"], "the data does not fit Hopper-v5"),
 }
 
 

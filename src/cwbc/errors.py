@@ -21,7 +21,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """An error for a name that is not among the known ones, with the near ones first."""
     known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=3)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known)}"
+    listed = ", ".join(known[:25]) + (f" and {len(known) - 25} more" if len(known) > 25 else "")
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {listed}"
     return InputError(f"unknown {kind} {name!r}; {hint}")
 
 
