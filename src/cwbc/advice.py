@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from cwbc.description import Description
 from cwbc.regularizers import Conservative
-from cwbc.reporting.wording import PERCENT, amount, percent
 from cwbc.weighting import ByReturn
+from cwbc.wording import PERCENT, amount, percent
 
 FEW_EPISODES = 20
 FEW_RAISED = 5  # episodes that the regularizer rests on

@@ -30,9 +30,9 @@ from cwbc.planning import Plan, sweep_plan, use_device
 from cwbc.policy import CHECKPOINT, Policies
 from cwbc.progress import gauge, progress
 from cwbc.reporting import summary_table, write_report
-from cwbc.reporting.wording import headline
 from cwbc.tasks import task_for
 from cwbc.training import Interrupted, train
+from cwbc.wording import headline
 
 
 @contextlib.contextmanager

@@ -12,11 +12,11 @@ import jax
 
 from cwbc import fitting, option_types, runs
 from cwbc.datasets import read
+from cwbc.datasets.source import Progress
 from cwbc.design import Design
 from cwbc.device import default_precision, default_preset
 from cwbc.errors import InputError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
-from cwbc.progress import Gauge
 from cwbc.tasks import Task
 from cwbc.trajectories import Trajectories
 
@@ -45,7 +45,7 @@ class Plan:
         hyperparameters: cli.Hyperparameters,
         command_line: str,
         acting: bool,
-        progress: Gauge | None = None,
+        progress: Progress | None = None,
     ) -> Plan:
         """The plan of a command line; `acting` says whether the policies are to act as well."""
         given = option_types.given(hyperparameters)

@@ -11,20 +11,21 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
-    Progress,
     ProgressColumn,
     Task,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.progress import Progress as Bar
 from rich.table import Column
 from rich.text import Text
+
+from cwbc.datasets.source import Progress
 
 PLAIN_INTERVAL = 5.0  # seconds between plain lines, at the least
 
 Update = Callable[[int], None]
-Gauge = Callable[[int, int | None], None]  # done, and of how much where that is known
 
 _ONE_LINE = Column(no_wrap=True)
 
@@ -45,7 +46,7 @@ def progress(console: Console, title: str, total: int, unit: str, done: int = 0)
 
 
 @contextlib.contextmanager
-def gauge(console: Console, title: str, unit: str) -> Iterator[Gauge]:
+def gauge(console: Console, title: str, unit: str) -> Iterator[Progress]:
     """Show work whose size shows only when it has begun; yields a function to tell how much of it is done."""
     if console.is_terminal:
         transfer = unit == "bytes"
@@ -79,8 +80,8 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:,.0f} {self._unit}/s" if task.speed else "", style="progress.data.speed")
 
 
-def _bar(console: Console, *columns: ProgressColumn, transient: bool = False) -> Progress:
-    return Progress(
+def _bar(console: Console, *columns: ProgressColumn, transient: bool = False) -> Bar:
+    return Bar(
         TextColumn("{task.description}", table_column=_ONE_LINE, markup=False),
         BarColumn(bar_width=16),
         *columns,

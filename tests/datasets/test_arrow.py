@@ -93,6 +93,18 @@ def test_windows_lines_and_compressed_files(tmp_path: Path) -> None:
     assert (packed.name, packed.content_hash) == ("packed", load(plain).content_hash)
 
 
+def test_lines_are_counted_only_where_none_is_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.v2.csv", columns(reward=np.array([0, 0, np.nan, 0, 0, 0])))
+    with pytest.raises(InputError, match="reward is not finite: nan at line 4"):
+        load(path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], "", *lines[2:], "", ""]))
+    with pytest.raises(InputError, match="reward is not finite: nan at row 2"):
+        load(path)
+    path.write_text("\n".join([*lines[:2], *lines[4:], "", ""]))
+    assert load(path).name == "log.v2"
+
+
 def test_whole_numbers_that_become_real_far_below(tmp_path: Path) -> None:
     rows = 400_000  # beyond what a reader looks at to guess a type
     reward = np.zeros(rows)

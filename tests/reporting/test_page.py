@@ -8,9 +8,9 @@ import pytest
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.page import report_page
-from cwbc.reporting.wording import PERCENT, headline
 from cwbc.results import MethodSummary, Sweep, summarize
 from cwbc.tasks import Task, task_for
+from cwbc.wording import PERCENT, headline
 
 TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
 DATASET = DatasetSummary("<data> & co", None, "abc123", 1200, 60, -2.0, 5.0, 2.5, (-2.0, 1.0, 5.0), (4, 2))

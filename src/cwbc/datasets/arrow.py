@@ -69,9 +69,11 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
         def batches(names: Sequence[str]) -> Iterator[Any]:
             yield from whole.select(list(names)).to_batches(_BATCH)
 
-        # Line 1 is the header.
-        table = ArrowTable(str(path), whole.num_rows, whole.schema, batches, unit="line", first_row=2)
-        return assemble(table, path.name.split(".")[0], options, progress)
+        # Line 1 is the header. Lines that are skipped make the others uncertain.
+        lines = re.search(rb"\n\s*\n\s*\S", start) is None
+        unit, first_row = ("line", 2) if lines else ("row", 0)
+        table = ArrowTable(str(path), whole.num_rows, whole.schema, batches, unit, first_row)
+        return assemble(table, re.sub(r"\.(csv|tsv)(\.\w+)?$", "", path.name), options, progress)
 
 
 class ArrowTable:

@@ -11,12 +11,12 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from cwbc.datasets.source import Progress
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
 
@@ -24,8 +24,6 @@ _BLOCK = 1 << 20  # bytes: the most held in memory, and the least that counts as
 _LONGEST_WAIT = 60.0  # seconds between two attempts, also where a server asks for more
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})  # answers that another attempt may not get
 _ELSEWHERE = "give another address with --url URL, or a mirror of the host in CWBC_D4RL_MIRROR"
-
-Progress = Callable[[int, int | None], None]  # bytes so far, and of how many where that is known
 
 
 def download(

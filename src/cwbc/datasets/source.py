@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cwbc.errors import InputError
 from cwbc.findings import Finding, Place, Rejected
 
-Progress = Callable[[int, int | None], None]  # values read so far, and of how many
+Progress = Callable[[int, int | None], None]  # how much is done, and of how much where that is known
 
 Kind = Literal["real", "whole", "truth", "text", "time", "other"]
 

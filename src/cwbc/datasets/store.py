@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, get_origin, get_type_hints
 
-from cwbc.datasets import hdf5
+from cwbc.datasets import d4rl, hdf5
 from cwbc.errors import InputError
 from cwbc.files import replace_atomically, write_atomically
 from cwbc.findings import Origin
@@ -113,8 +113,6 @@ def names() -> list[str]:
 
 def find(name: str) -> Entry | None:
     """The dataset of this name; D4RL's own spelling of its names finds them too."""
-    from cwbc.datasets import d4rl
-
     published = d4rl.find(name)
     for known in (name, *([published.name] if published else [])):
         if _NAME.fullmatch(known) and (root() / known / MANIFEST).is_file():

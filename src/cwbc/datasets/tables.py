@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.datasets.columns import BY_NAME, ColumnOptions, assign
-from cwbc.datasets.segmentation import segment
+from cwbc.datasets.columns import BY_NAME, ColumnOptions, Roles, assign
+from cwbc.datasets.segmentation import Episodes, segment
 from cwbc.datasets.source import Column, Progress, Table, check_count, refuse
 from cwbc.findings import Finding, Rejected
 from cwbc.recordings import Recording
@@ -29,33 +29,7 @@ def assemble(
     if roles is None:
         raise Rejected(table.source, found)
     episodes = segment(table, roles)
-    kept = int(episodes.lengths.sum())
-    wanted = (roles.observations, roles.actions, (roles.reward,))
-    total = table.rows * sum(_width(columns) for columns in wanted)
-    done = 0
-
-    def matrix(columns: tuple[Column, ...], dtype: type) -> NDArray[Any]:
-        nonlocal done
-        before = done
-        tell = None if progress is None else lambda values: progress(before + values, total)
-        done += table.rows * _width(columns)
-        return _matrix(table, columns, dtype, episodes.origin.rows, tell)[:kept]
-
-    observations = matrix(roles.observations, np.float32)
-    actions = matrix(roles.actions, np.int32 if roles.discrete else np.float32)
-    rewards = matrix((roles.reward,), np.float32)[:, 0]
-    data = Trajectories(
-        name=name,
-        observations=observations,
-        actions=actions[:, 0] if roles.discrete else actions,
-        rewards=rewards,
-        starts=episodes.starts,
-        lengths=episodes.lengths,
-        terminated=episodes.terminated,
-        unfinished_steps=table.rows - kept,
-        observation_names=_names(roles.observations),
-        action_names=_names(roles.actions),
-    )
+    data = _laid_out(table, name, roles, episodes, progress)
     findings = list(episodes.findings)
     if data.unfinished_steps:
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
@@ -63,12 +37,45 @@ def assemble(
     return Recording(data, episodes.origin, tuple(findings))
 
 
+def _laid_out(
+    table: Table, name: str, roles: Roles, episodes: Episodes, progress: Progress | None
+) -> Trajectories:
+    """The values of a table in the order of its episodes."""
+    kept = int(episodes.lengths.sum())
+    wanted = (roles.observations, roles.actions, (roles.reward,))
+    total = table.rows * sum(_width(columns) for columns in wanted)
+    done = 0
+
+    def add(values: int) -> None:
+        nonlocal done
+        done += values
+        if progress is not None:
+            progress(done, total)
+
+    def matrix(columns: tuple[Column, ...], dtype: type) -> NDArray[Any]:
+        return _matrix(table, columns, dtype, episodes.origin.rows, add)[:kept]
+
+    actions = matrix(roles.actions, np.int32 if roles.discrete else np.float32)
+    return Trajectories(
+        name=name,
+        observations=matrix(roles.observations, np.float32),
+        actions=actions[:, 0] if roles.discrete else actions,
+        rewards=matrix((roles.reward,), np.float32)[:, 0],
+        starts=episodes.starts,
+        lengths=episodes.lengths,
+        terminated=episodes.terminated,
+        unfinished_steps=table.rows - kept,
+        observation_names=_names(roles.observations),
+        action_names=_names(roles.actions),
+    )
+
+
 def _matrix(
     table: Table,
     columns: tuple[Column, ...],
     dtype: type,
     order: NDArray[np.int64] | None,
-    tell: Callable[[int], None] | None,
+    add: Callable[[int], None],
 ) -> NDArray[Any]:
     """Columns side by side, in the order of the episodes. [step, dimension]"""
     rows, width = table.rows, _width(columns)
@@ -88,8 +95,7 @@ def _matrix(
         here = slice(first, first + count)
         whole[here if position is None else position[here]] = np.concatenate(parts, axis=1)
         first += count
-        if tell is not None:
-            tell(first * width)
+        add(count * width)
     check_count(table, first)
     assert whole is not None
     return whole

@@ -15,9 +15,9 @@ from cwbc.dataset_summary import DatasetSummary
 from cwbc.files import write_atomically
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import report_page
-from cwbc.reporting.wording import landmarks, value_and_interval
 from cwbc.results import MethodSummary, Sweep, summarize, write_results
 from cwbc.tasks import Task
+from cwbc.wording import landmarks, value_and_interval
 
 __all__ = ["DatasetSummary", "Summary", "summary_table", "write_report"]
 

@@ -36,8 +36,8 @@ from cwbc.reporting.figures import (
     padded,
     shortened,
 )
-from cwbc.reporting.wording import PERCENT, amount, landmarks, percent, score
 from cwbc.tasks import task_for
+from cwbc.wording import PERCENT, amount, landmarks, percent, score
 
 ROWS = 12  # of observations, and of actions
 BARS = 20  # rows of the histogram; when there are more bins, each row shows several

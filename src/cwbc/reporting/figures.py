@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.intervals import Array, interval
-from cwbc.reporting.wording import Landmark, amount, landmarks
 from cwbc.results import Sweep
 from cwbc.tasks import Task
+from cwbc.wording import Landmark, amount, landmarks
 
 # Okabe and Ito's colours for colour-blind readers; wine stands in for their yellow, unreadable on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")

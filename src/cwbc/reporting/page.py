@@ -8,9 +8,9 @@ from html import escape
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.style import STYLE
-from cwbc.reporting.wording import amount, headline, landmarks, score, value_and_interval
 from cwbc.results import MethodSummary, Point, same_target
 from cwbc.tasks import Task
+from cwbc.wording import amount, headline, landmarks, score, value_and_interval
 
 Methods = Mapping[str, MethodSummary]
 
