@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 import cwbc
 from cwbc.cli_data import Data
 from cwbc.errors import DivergenceError, InputError
+from cwbc.files import remove_folders_aside
 from cwbc.option_types import Dataset, Environment, Flag, Flat, RaiseOptions, Real, WeightingOptions, Whole
 
 Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
@@ -172,8 +173,7 @@ def _run(command: Compare | Train | Evaluate | Report | Data, command_line: str)
         if isinstance(command, Data):
             from cwbc import data_commands  # without jax, which takes its time
 
-            # An exception, so that what was written aside is removed on the way.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line))
             return data_commands.run(command.action)
         from cwbc import commands
 
@@ -209,6 +209,7 @@ def interrupted(command_line: str) -> str:
 def stop_now(command_line: str) -> NoReturn:
     """End the process as Ctrl-C does."""
     # Not an exception: raised inside a callback of the garbage collector, it would be lost.
+    remove_folders_aside()
     cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
     print(f"{cursor}\ncwbc: {interrupted(command_line)}", file=sys.stderr, flush=True)
     os._exit(128 + signal.SIGINT)

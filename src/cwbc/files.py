@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -32,3 +35,39 @@ def replace_atomically(aside: Path, path: Path) -> None:
 def is_aside(path: Path) -> bool:
     """Whether a file is what a kill in the middle of a write left behind."""
     return path.name.startswith(".") and path.name.endswith(".tmp")
+
+
+_PREFIX = ".cwbc-"  # of folders to write in, followed by the number of the process
+_folders: set[Path] = set()
+
+
+@contextlib.contextmanager
+def folder_aside(parent: Path) -> Iterator[Path]:
+    """A folder beside what is to be written, removed at the end; what a dead process left goes too."""
+    for old in parent.glob(f"{_PREFIX}*"):
+        if not _is_alive(old.name.removeprefix(_PREFIX)):
+            shutil.rmtree(old, ignore_errors=True)
+    folder = parent / f"{_PREFIX}{os.getpid()}"
+    folder.mkdir(parents=True)
+    _folders.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _folders.discard(folder)
+
+
+def remove_folders_aside() -> None:
+    """Remove what this process was writing in, before it ends at once."""
+    for folder in _folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except (OSError, OverflowError):  # somebody else's
+        return True
+    return True

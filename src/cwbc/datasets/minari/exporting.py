@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from gymnasium import Space, registry, spaces
 
 from cwbc.datasets.minari.places import LOT, check_id, check_place, put, root_folder, unwarned
 from cwbc.errors import InputError, need_extra
+from cwbc.files import folder_aside
 from cwbc.trajectories import Trajectories
 
 
@@ -35,12 +35,12 @@ def export(
     with unwarned():
         need_extra("minari", "minari", "Minari datasets")
         root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".cwbc-", dir=root) as aside:
-            written = Path(aside, "written")
+        with folder_aside(root) as aside:
+            written = aside / "written"
             written.mkdir()
             _write(data, written / "data", dataset_id, data_format)
             _make_namespace(dataset_id)
-            put(written, folder, Path(aside, "replaced"))
+            put(written, folder, aside / "replaced")
     return folder
 
 

@@ -7,9 +7,7 @@ import difflib
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from cwbc.datasets.minari.places import (
     ROOT,
@@ -23,6 +21,7 @@ from cwbc.datasets.minari.places import (
     unwarned,
 )
 from cwbc.errors import InputError, need_extra
+from cwbc.files import folder_aside
 
 REMOTE = "MINARI_REMOTE"  # Minari's environment variable for where datasets are downloaded from
 _PATIENCE = 10.0  # seconds for a first answer; the packages below wait for minutes, or forever
@@ -39,19 +38,19 @@ def download(name: str, overwrite: bool = False) -> None:
     root = root_folder()
     root.mkdir(parents=True, exist_ok=True)
     # Aside: Minari takes whatever is in the place of a dataset, such as a part of it, for the whole.
-    with tempfile.TemporaryDirectory(prefix=".cwbc-", dir=root) as aside:
+    with folder_aside(root) as aside:
         try:
-            with _quiet(), _environment_variable(ROOT, aside):
+            with _quiet(), _environment_variable(ROOT, str(aside)):
                 _reach_remote()
                 minari.download_dataset(name)
         except Exception as error:  # a network, a server, and three packages: anything at all
             raise _not_downloaded(name, error) from error
-        arrived = list(datasets_below(Path(aside)))  # several, where one combines others
-        for path in (*arrived, *Path(aside).rglob("namespace_metadata.json")):
+        arrived = list(datasets_below(aside))  # several, where one combines others
+        for path in (*arrived, *aside.rglob("namespace_metadata.json")):
             place = root / path.relative_to(aside)
             place.parent.mkdir(parents=True, exist_ok=True)
             if not place.exists() or (overwrite and is_dataset(place)):
-                put(path, place, Path(aside, "replaced"))
+                put(path, place, aside / "replaced")
 
 
 @contextlib.contextmanager
