@@ -149,6 +149,12 @@ def test_choices_that_lost_their_type() -> None:
     )
 
 
+def test_quantities_that_are_taken_as_choices() -> None:
+    found = warned(wide(np.arange(101.0)[:, None], np.arange(101)))
+    text = "actions is taken as one of 101 choices; --action-kind continuous takes it as a number"
+    assert text in found
+
+
 def test_rows_that_were_logged_twice() -> None:
     generator = np.random.default_rng(0)
     rows = np.array([0, 1, 2, 3, 2, 4, 5, 6, 7, 5])

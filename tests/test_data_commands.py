@@ -89,7 +89,10 @@ def test_columns_can_be_named(tmp_path: Path, capsys: Said) -> None:
     write(tmp_path / "logs.csv", {renamed[name]: column for name, column in columns().items()})
     assert run("data", "import", "logs.csv") == 2
     said = capsys.readouterr().err
-    assert "no column for observations (looked for observation, observations, obs or observation_*; " in said
+    assert (
+        "no column for observations (looked for observation, observations, obs, state or observation_*; "
+        in said
+    )
     assert "(and 2 more: `cwbc data check` lists all)" in said
     options = (
         "--episode=run", "--step=tick", "--observations=speed,height", "--actions=left,right",
@@ -133,6 +136,10 @@ def test_a_name_that_is_taken(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "import", "logs.csv", "--name=mine") == 2
     assert "there is a dataset mine already; --overwrite replaces it" in capsys.readouterr().err
     assert run("data", "import", "logs.csv", "--name=mine", "--overwrite") == 0
+    assert run("data", "import", "logs.csv", "--name=hopper-medium-v2") == 2
+    assert "hopper-medium-v2 is a dataset of D4RL's; choose another --name" in capsys.readouterr().err
+    assert run("data", "check", "nothere.csv", "--reward=paid") == 2
+    assert "unknown dataset 'nothere.csv': no such file" in capsys.readouterr().out
     assert run("data", "import", "logs.csv", "--name=../mine") == 2
     assert "'../mine' is not a name for a dataset" in capsys.readouterr().err
 
@@ -190,7 +197,7 @@ def test_check_goes_on_after_an_error(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "check", "logs.csv") == 2
     lines = capsys.readouterr().out.splitlines()
     starts = (
-        "error: step repeats: 1 twice",
+        "error: step repeats: 1 (as at line 3) at line 4",
         "error: reward is not finite",
         "error: action is outside the disc",
     )
@@ -221,11 +228,11 @@ def test_check_in_json(tmp_path: Path, capsys: Said) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"reward": ["a"] * 6}, "error: reward holds text; expected one number per row"),
+        ({"reward": ["a"] * 6}, "error: reward holds text: 'a' at line 2; expected one number per row"),
         ({"reward": None, "observation_0": ["x"] * 6}, "error: no column for the reward"),
         (
             {"step": np.array([0, 0, 2, 0, 0, 1])},
-            "error: step repeats: 0 twice at line 3 (episode 0, step 1)",
+            "error: step repeats: 0 (as at line 2) at line 3 (episode 0, step 1)",
         ),
     ],
 )

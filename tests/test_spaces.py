@@ -10,12 +10,13 @@ import pytest
 
 from cwbc.spaces import Continuous, Discrete
 
+SPACE = Continuous((-1.0, -4.0), (1.0, 4.0))
 ACTIONS = jnp.asarray([[[0.5, -3.0], [-1.0, 0.25]]])  # [window, step, dimension]
 
 
 def test_continuous_loss_by_hand() -> None:
     outputs = jnp.asarray([[[0.0, 1.0], [-2.0, 0.5]]])
-    found = Continuous((1.0, 4.0)).loss(outputs, ACTIONS)
+    found = SPACE.loss(outputs, ACTIONS)
     assert found.shape == (1, 2)
     # The second dimension is compared in units of its scale.
     first = ((tanh(0.0) - 0.5) ** 2 + (tanh(1.0) + 3.0 / 4) ** 2) / 2
@@ -24,7 +25,7 @@ def test_continuous_loss_by_hand() -> None:
 
 
 def test_continuous_actions_come_back_from_their_encoding() -> None:
-    space = Continuous((1.0, 4.0))
+    space = SPACE
     inside = ACTIONS * 0.99  # tanh never quite reaches the ends
     outputs = jnp.arctanh(space.encode(inside))
     np.testing.assert_allclose(space.choose(outputs), inside, rtol=1e-5)
@@ -32,9 +33,23 @@ def test_continuous_actions_come_back_from_their_encoding() -> None:
     assert space.size == 2
 
 
-def test_continuous_choices_stay_within_the_scale() -> None:
-    chosen = np.abs(Continuous((1.0, 4.0)).choose(jnp.asarray([[1e9, -1e9], [-30.0, 30.0]])))
+def test_continuous_choices_stay_within_the_bounds() -> None:
+    chosen = np.abs(SPACE.choose(jnp.asarray([[1e9, -1e9], [-30.0, 30.0]])))
     assert (chosen <= [1.0, 4.0]).all()
+
+
+def test_the_bounds_are_one_unless_the_data_goes_beyond() -> None:
+    logged = np.array([[0.2, 0.0, -3.0, 5.0], [-0.4, 100.0, 1.0, 5.0]], np.float32)
+    space = Continuous.of(logged)
+    assert space == Continuous((-1.0, 0.0, -3.0, 4.0), (1.0, 100.0, 1.0, 6.0))
+    np.testing.assert_allclose(space.encode(jnp.asarray(logged))[:, 1:], [[-1, -1, 0], [1, 1, 0]], atol=1e-6)
+    far = space.choose(jnp.asarray([[50.0] * 4, [-50.0] * 4]))
+    np.testing.assert_allclose(far, [space.highest, space.lowest], rtol=1e-6)
+
+
+def test_actions_within_one_are_left_as_they_are() -> None:
+    logged = np.random.default_rng(0).uniform(-1, 1, (50, 3)).astype(np.float32)
+    np.testing.assert_array_equal(Continuous.of(logged).encode(jnp.asarray(logged)), logged)
 
 
 def test_discrete_loss_by_hand() -> None:
@@ -60,9 +75,9 @@ def test_discrete_actions_come_back_from_their_encoding() -> None:
     np.testing.assert_array_equal(chosen, actions)
 
 
-@pytest.mark.parametrize("space", [Continuous((1.0, 4.0)), Discrete(2)])
+@pytest.mark.parametrize("space", [SPACE, Discrete(2)])
 def test_spaces_are_values(space: Continuous | Discrete) -> None:
     """They shape compiled programs, so equal ones must hash equal."""
-    copy = Continuous((1.0, 4.0)) if isinstance(space, Continuous) else Discrete(2)
+    copy = Continuous((-1.0, -4.0), (1.0, 4.0)) if isinstance(space, Continuous) else Discrete(2)
     assert hash(space) == hash(copy)
     assert space == copy

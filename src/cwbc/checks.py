@@ -12,6 +12,7 @@ from cwbc.findings import PLACES_KEPT, Finding, Origin
 from cwbc.trajectories import Trajectories, blocks
 
 _MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of number, such as a customer's
+_MANY_CHOICES = 30  # discrete actions beyond which whole numbers are rather a quantity
 _ROUNDING = 1e-5  # an action of 1 may come back as 1.000001
 
 
@@ -33,6 +34,9 @@ def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
     if not data.discrete:
         yield from _beyond_one(data, origin)
         yield from _whole_actions(data)
+    elif data.action_count is None and data.action_size > _MANY_CHOICES:
+        name, what = action_names(data)[0], f"is taken as one of {data.action_size:,} choices"
+        yield Finding("warning", f"{name} {what}", "--action-kind continuous takes it as a number", name)
     yield from _one_step(data, origin)
     if data.rewards.min() == data.rewards.max():
         yield Finding(
@@ -109,7 +113,7 @@ def _beyond_one(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         action_names(data),
         lambda block: np.abs(block) > 1 + _ROUNDING,
         "is outside [-1, 1]",
-        "the policy is scaled to the largest action of the data; many tools expect [-1, 1]",
+        "the policy keeps to the range of the data there; many tools expect [-1, 1]",
     )
 
 

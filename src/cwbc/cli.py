@@ -210,8 +210,10 @@ def stop_now(command_line: str) -> NoReturn:
     """End the process as Ctrl-C does."""
     # Not an exception: raised inside a callback of the garbage collector, it would be lost.
     remove_folders_aside()
-    cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
-    print(f"{cursor}\ncwbc: {interrupted(command_line)}", file=sys.stderr, flush=True)
+    # The stream itself: a progress bar hides the cursor, and takes sys.stderr for its own.
+    stream = sys.__stderr__ or sys.stderr
+    cursor = "\x1b[?25h" if stream.isatty() else ""
+    print(f"{cursor}\ncwbc: {interrupted(command_line)}", file=stream, flush=True)
     os._exit(128 + signal.SIGINT)
 
 

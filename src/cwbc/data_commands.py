@@ -151,7 +151,7 @@ def get(action: cli_data.Download) -> None:
             data = d4rl.read(published, part).trusted()
         except InputError as error:
             discard(part)  # whole, and not what it should be: going on with it would help nobody
-            raise InputError(f"{url}: {error}") from error
+            raise InputError(f"{url}: {str(error).replace(str(part), 'the file')}") from error
         data = dataclasses.replace(data, time_limit=simulators.time_limit(published.environment))
         if published.goes_on_at_goal:
             hdf5.write(part, data)
@@ -181,6 +181,8 @@ def import_dataset(action: cli_data.Import) -> None:
     recording = _read(action.path, action.table)
     data = dataclasses.replace(recording.data, name=action.name or recording.data.name)
     store.check_name(data.name, action.overwrite)
+    if d4rl.find(data.name) is not None:
+        raise InputError(f"{data.name} is a dataset of D4RL's; choose another --name")
     recording.trusted()
     for finding in recording.examined():
         _say(f"{finding.severity}: {finding.sentence()}")
@@ -248,14 +250,15 @@ def _tell_columns(recording: Recording) -> None:
     data, ignored = recording.data, recording.origin.ignored
     for what, names in (("observations", data.observation_names), ("actions", data.action_names)):
         if names:
-            _say(f"{what} from {_some(names)}")
+            choices = f", {data.action_size:,} choices" * (what == "actions" and data.discrete)
+            _say(f"{what} from {_some(names)}{choices}")
     if ignored:
         _say(f"not used: {_some(ignored)}")
 
 
 def _some(names: tuple[str, ...], most: int = 12) -> str:
     rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
+    return ", ".join(name.strip() or repr(name) for name in names[:most]) + rest
 
 
 def _count(number: int, thing: str) -> str:

@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 import jax
-import numpy as np
 
 from cwbc.layers import Parameters
 from cwbc.methods import Method, from_json, to_json
@@ -27,13 +26,7 @@ class Design:
     @classmethod
     def fit(cls, method: Method, data: Trajectories, context: int) -> Design:
         """The design of a method on a dataset."""
-        actions: ActionSpace
-        if data.discrete:
-            actions = Discrete(data.action_size)
-        else:
-            # tanh reaches 1; only data that goes beyond needs another scale.
-            largest = np.maximum(np.abs(data.actions).max(axis=0), 1.0)
-            actions = Continuous(tuple(float(x) for x in largest))
+        actions = Discrete(data.action_size) if data.discrete else Continuous.of(data.actions)
         return cls(method.fit(data), data.observations.shape[1], actions, data.horizon, context)
 
     @property
@@ -66,7 +59,7 @@ class Design:
         if isinstance(self.actions, Discrete):
             actions: dict[str, Any] = {"count": self.actions.size}
         else:
-            actions = {"scale": self.actions.scale}
+            actions = {"lowest": self.actions.lowest, "highest": self.actions.highest}
         return {
             "method": to_json(self.method),
             "observation_size": self.observation_size,
@@ -81,6 +74,6 @@ class Design:
         if "count" in value["actions"]:
             actions = Discrete(value["actions"]["count"])
         else:
-            actions = Continuous(tuple(value["actions"]["scale"]))
+            actions = Continuous(*(tuple(value["actions"][bound]) for bound in ("lowest", "highest")))
         sizes = (value["observation_size"], actions, value["horizon"], value["context"])
         return cls(from_json(value["method"]), *sizes)

@@ -26,7 +26,9 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
         if acting:
             raise
         what = f"whether the data fits {environment} cannot be seen here"
-        found.append(Finding("warning", what, str(error)))
+        found.append(
+            Finding("warning", what, f"{error}; if that is a mistake, import again with --overwrite")
+        )
         return dataclasses.replace(recording, findings=tuple(found))
     try:
         if data.discrete and simulator.discrete:

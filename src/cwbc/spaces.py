@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+from numpy.typing import NDArray
 
 
 @dataclasses.dataclass(frozen=True)
 class Continuous:
-    """Real vectors in [-scale, scale]; the scale is 1 unless the data goes beyond it."""
+    """Real vectors between two bounds: -1 and 1, or the data's own in a dimension that goes beyond them."""
 
-    scale: tuple[float, ...]  # [dimension]
+    lowest: tuple[float, ...]  # [dimension]
+    highest: tuple[float, ...]  # [dimension]
+
+    @classmethod
+    def of(cls, actions: NDArray[Any]) -> Continuous:
+        """The bounds of logged actions. [step, dimension]"""
+        lowest, highest = actions.min(axis=0), actions.max(axis=0)
+        beyond = (lowest < -1) | (highest > 1)
+        alike = beyond & (lowest == highest)  # an action that is always 5 lies between 4 and 6
+        return cls(
+            tuple(np.where(beyond, lowest - alike, -1.0).tolist()),
+            tuple(np.where(beyond, highest + alike, 1.0).tolist()),
+        )
 
     @property
     def size(self) -> int:
-        return len(self.scale)
+        return len(self.lowest)
 
     def encode(self, actions: jax.Array) -> jax.Array:
-        """Logged actions as a network sees them. [..., size]"""
-        return actions / jnp.asarray(self.scale, actions.dtype)
+        """Logged actions as a network sees them, from -1 to 1. [..., size]"""
+        middle, half = self._middle_and_half(actions.dtype)
+        return (actions - middle) / half
 
     def loss(self, outputs: jax.Array, actions: jax.Array) -> jax.Array:
         """Squared error per step, averaged over the action's dimensions."""
@@ -29,7 +45,12 @@ class Continuous:
 
     def choose(self, outputs: jax.Array) -> jax.Array:
         """The action that the outputs stand for."""
-        return jnp.tanh(outputs) * jnp.asarray(self.scale, outputs.dtype)
+        middle, half = self._middle_and_half(outputs.dtype)
+        return middle + jnp.tanh(outputs) * half
+
+    def _middle_and_half(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
+        lowest, highest = np.asarray(self.lowest), np.asarray(self.highest)
+        return jnp.asarray((lowest + highest) / 2, dtype), jnp.asarray((highest - lowest) / 2, dtype)
 
 
 @dataclasses.dataclass(frozen=True)

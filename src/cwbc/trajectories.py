@@ -16,7 +16,7 @@ from cwbc.tasks import Task, task_for
 _BLOCK = 1 << 16  # rows looked at together, so that checks never need a second copy of the data
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Trajectories:
     """Episodes laid end to end; episode e owns the steps starts[e] .. starts[e] + lengths[e] - 1."""
 
@@ -41,6 +41,9 @@ class Trajectories:
                 view = value.view()
                 view.flags.writeable = False
                 object.__setattr__(self, field.name, view)
+
+    def __repr__(self) -> str:
+        return f"Trajectories({self.name!r}, episodes={self.episodes}, steps={self.steps})"
 
     @property
     def discrete(self) -> bool:

@@ -126,7 +126,10 @@ def test_whole_numbers_that_become_real_far_below(tmp_path: Path) -> None:
             "observation,action,reward,reward\n1,0,1,1\n",
             "two columns have the same name: observation, action,",
         ),
-        ("observation,action,reward,done\n1,0,much,1\n", "reward holds text; expected one number per row"),
+        (
+            "observation,action,reward,done\n1,0,much,1\n",
+            "reward holds text: 'much' at line 2; expected",
+        ),
         ("observation,action,reward,done\n", "there are no rows"),
         ("1,2,3,4\n1,0,1,1\n", "no column for observations"),
         ("observation,action,reward,done\n\xff\xfe\x00,0,1,1\n", "observation holds|cannot be read as CSV"),

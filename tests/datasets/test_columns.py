@@ -146,8 +146,9 @@ def test_every_missing_column_is_told() -> None:
         "no column for the reward",
     ]
     assert told[0] == (
-        "no column for observations (looked for observation, observations, obs or observation_*; it has "
-        "speed, torque); rename one, or `cwbc data import` the table with --observations COLUMN,COLUMN,..."
+        "no column for observations (looked for observation, observations, obs, state or observation_*; it "
+        "has speed, torque); rename one, or name it to `cwbc data import` (and `check`) with --observations "
+        "COLUMN,COLUMN,..."
     )
     assert "it has no columns" in problems({})[0]
     assert "c19 and 5 more" in problems(table(*(f"c{i}" for i in range(25))))[0]

@@ -93,7 +93,7 @@ def test_the_environment_is_asked_written_or_named(
     [
         ({"timeouts": None}, ["terminals alone does not tell where every episode ends", "--done terminals"]),
         ({"terminals": None}, ["timeouts alone does not tell where every episode ends", "(--terminated)"]),
-        ({"terminals": None, "timeouts": None}, ["nothing tells the episodes apart; give a column"]),
+        ({"terminals": None, "timeouts": None}, ["nothing tells the episodes apart; say which column"]),
         (
             {"actions": None, "rewards": None},
             ["no column for actions (looked for action, actions or action_*; it has observations,", "1 more"],
@@ -121,7 +121,7 @@ def test_the_environment_is_asked_written_or_named(
             {"terminals": np.full(6, 2)},
             ["terminals is neither true nor false: 2 at row 0 and 5 more; expected"],
         ),
-        ({"rewards": np.array([b"one"] * 6)}, ["rewards holds |S3; expected one number per row"]),
+        ({"rewards": np.array([b"one"] * 6)}, ["rewards holds |S3: ", "expected one number per row"]),
         ({"rewards": ["one"] * 6}, ["rewards holds object; expected one number per row"]),
         (
             {"observations": np.zeros((6, 3), complex)},

@@ -190,6 +190,12 @@ def test_names_that_cannot_be(name: str) -> None:
         store.add(mine(name), "log.csv")
 
 
+@pytest.mark.parametrize("name", ["d4rl", "cwbc"])
+def test_names_that_others_lie_below(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is where other datasets lie; choose another --name"):
+        store.add(mine(name), "log.csv")
+
+
 def test_datasets_do_not_lie_in_each_other() -> None:
     store.add(mine("one/two"), "log.csv")
     with pytest.raises(InputError, match="one/two is a dataset; one/two/three cannot lie below it"):

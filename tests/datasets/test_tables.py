@@ -113,10 +113,15 @@ def test_what_does_not_tell_the_episodes_apart(tmp_path: Path) -> None:
 
 
 def test_steps_that_repeat_are_refused(tmp_path: Path) -> None:
-    text = r"step repeats: 1 twice at row 2 \(episode 0, step 2\); each step stands in one row: drop the dup"
+    text = (
+        r"step repeats: 1 \(as at row 1\) at row 2 \(episode 0, step 2\); each step stands in one row: drop"
+    )
     refused(text, tmp_path, step=np.array([0, 1, 1, 0, 0, 1]))
     refused(
-        r"step repeats: 1 twice at line 4 \(episode 0", tmp_path, "csv", step=np.array([0, 1, 1, 0, 0, 1])
+        r"step repeats: 1 \(as at line 3\) at line 4 \(episode 0",
+        tmp_path,
+        "csv",
+        step=np.array([0, 1, 1, 0, 0, 1]),
     )
 
 
@@ -152,8 +157,8 @@ def test_steps_are_checked_without_a_column_of_episodes_too(tmp_path: Path) -> N
 
 def test_a_name_that_is_used_twice_is_a_warning(tmp_path: Path) -> None:
     assert findings(tmp_path, step=None, episode=np.array([0, 0, 1, 1, 0, 0]), terminated=None) == [
-        "episode goes on after rows of others: row 4 (episode 0, step 2); no step column orders its rows, "
-        "so they are taken as they stand: is a name used twice?",
+        "episode goes on after rows of others: row 4 (episode 0, step 2); they are taken as they stand: "
+        "does --step COLUMN order them, or is a name used twice?",
     ]
 
 

@@ -89,7 +89,7 @@ def test_the_numbers_are_shown() -> None:
     lines = printed(described(dataclasses.replace(data, unfinished_steps=12))).splitlines()
     assert "environment  Some-v0; horizon 7" in lines
     assert "episodes     100, 1 step each; 100 steps in all" in lines
-    assert "ends         100 terminated, 0 cut off by a limit" in lines
+    assert "ends         100 marked as ended by the environment, 0 not" in lines
     assert "kept out     the last 12 steps, an episode without an end" in lines
     rows = [line.split() for line in lines]
     assert ["observations[0]", "0", "49.5", "99", "28.87"] in rows

@@ -86,10 +86,11 @@ def _found(dataset: str | os.PathLike[str], options: ColumnOptions, progress: Pr
         return _read_file(path, options, progress)
     from cwbc.datasets.minari import places
 
-    _check_no_options(name, options)
     if (entry := store.find(name)) is not None:
+        _check_no_options(name, options)
         return entry.read()
     if (folder := places.local(name)) is not None:
+        _check_no_options(name, options)
         from cwbc.datasets.minari import reading
 
         return reading.read(folder, name)
@@ -154,15 +155,18 @@ def _unknown(name: str) -> InputError:
     if path.is_dir():
         return InputError(f"{path} is a folder with neither Parquet files nor a Minari dataset in it")
     beside = [str(p) for p in path.parent.iterdir() if p.suffix in _SUFFIXES] if path.parent.is_dir() else []
+    missing = ": no such file" if path.suffix in _SUFFIXES else ""
     names = store.names() + [p.d4rl_name for p in d4rl.CATALOGUE] + places.local_names()
-    if near := difflib.get_close_matches(name, [*names, *beside], n=3):
+    if places.is_id(name) and "/" in name:
+        hint = f"`cwbc data download {name}` gets it, if it is one of Minari's"
+    elif near := difflib.get_close_matches(name, sorted({*names, *beside}), n=3):
         hint = f"did you mean {' or '.join(map(repr, near))}?"
     elif path.suffix in _SUFFIXES:
         there = f"; beside it: {', '.join(sorted(beside)[:5])}" if beside else ""
         return InputError(f"unknown dataset {name!r}: no such file{there}")
     else:
         hint = "`cwbc data list` shows what there is"
-    return InputError(f"unknown dataset {name!r}; {hint}")
+    return InputError(f"unknown dataset {name!r}{missing}; {hint}")
 
 
 def _environment_of(path: Path, data: Trajectories) -> str | None:

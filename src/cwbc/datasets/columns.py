@@ -55,11 +55,12 @@ _NAMES = {
     "episode": (
         "episode", "episodes", "episode_id", "episode_index", "trajectory", "trajectory_id", "traj_id"
     ),
-    "step": ("step", "steps", "timestep", "time_step", "frame_index", "t"),
+    "step": ("step", "steps", "timestep", "time_step", "frame_index", "t", "timestamp", "time"),
     "terminated": ("terminated", "terminal", "terminals", "termination", "terminations"),
     "truncated": ("truncated", "timeout", "timeouts", "truncation", "truncations"),
     "done": ("done", "dones", "next.done"),
 }  # fmt: skip
+_TIMES = ("timestamp", "time")
 _EXAMPLES = {"observations": "COLUMN,COLUMN,...", "actions": "COLUMN,COLUMN,...", "reward": "COLUMN"}
 _WANTED = {"episode": "a whole number or a name", "step": "a whole number", "reward": "one number"}
 _SEVERAL = ("observations", "actions")
@@ -146,6 +147,8 @@ def _by_name(role: str, columns: Mapping[str, Column]) -> list[str]:
     plain = {name.strip().lower(): name for name in reversed(list(columns))}
     for candidate in _NAMES[role]:
         if candidate in plain:
+            if candidate in _TIMES and columns[plain[candidate]].kind == "text":
+                continue  # a time in words orders nothing, and need not be what is meant
             return [plain[candidate]]
         if role in _SEVERAL:
             beginnings = (f"{candidate}_", f"{candidate}.")
@@ -175,7 +178,7 @@ def _discrete(actions: tuple[Column, ...], options: ColumnOptions, found: list[F
     fitting: tuple[Kind, ...] = ("whole", "truth") if options.action_kind is None else _NUMBERS
     whole = all(column.kind in fitting for column in actions)
     one = len(actions) == 1 and actions[0].width in (None, 1)
-    if options.action_kind == "discrete" and not whole:
+    if options.action_kind == "discrete" and not whole and all(c.kind in _NUMBERS for c in actions):
         held = actions[0].spelled or actions[0].kind
         found.append(
             Finding(
@@ -194,12 +197,12 @@ def _discrete(actions: tuple[Column, ...], options: ColumnOptions, found: list[F
 
 
 def _missing(role: str, columns: Iterable[str]) -> Finding:
-    names = ", ".join(_NAMES[role][:3]) + (f" or {_NAMES[role][0]}_*" if role in _SEVERAL else "")
+    names = ", ".join(_NAMES[role][:4]) + (f" or {_NAMES[role][0]}_*" if role in _SEVERAL else "")
     what = {"observations": "observations", "actions": "actions", "reward": "the reward"}[role]
     return Finding(
         "error",
         f"no column for {what} (looked for {names}; it has {_listed(columns)})",
-        f"rename one, or `cwbc data import` the table with {_option(role)} {_EXAMPLES[role]}",
+        f"rename one, or name it to `cwbc data import` (and `check`) with {_option(role)} {_EXAMPLES[role]}",
     )
 
 
@@ -212,6 +215,8 @@ def _wrong_type(role: str, column: Column) -> Finding:
     held = column.spelled or column.kind
     if column.width is not None:
         held = f"lists of {column.width} values ({held})"
+    if role == "actions" and column.kind == "text":
+        wanted += "; number the choices 0, 1, ..."
     return Finding("error", f"{column.name} holds {held}", f"expected {wanted}", column.name)
 
 

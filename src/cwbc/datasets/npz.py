@@ -30,7 +30,9 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
 
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         if not names:
-            raise InputError(f"{path} has no arrays in it; is it an archive of something else?")
+            excel = any(name.startswith("xl/") for name in archive.namelist())
+            what = "is an Excel file; save it as CSV" if excel else "is an archive without arrays in it"
+            raise InputError(f"{path} {what}")
         described = {name.removesuffix(".npy"): _header(archive, name) for name in names}
         return assemble(ArrayTable(str(path), described, fetch), path.stem, options, progress)
 

@@ -118,11 +118,8 @@ def _last_rows(table: Table, roles: Roles, marks: _Marks) -> NDArray[np.intp]:
 def _unmarked(roles: Roles) -> Finding:
     one = roles.terminated or roles.truncated
     if one is None:
-        what = "nothing tells the episodes apart"
-        marks = "marks each last step (terminated and truncated, or done)"
-        return Finding(
-            "error", what, f"give a column that names the episode of each row, or one that {marks}"
-        )
+        remedy = "say which column names the episode of each row (--episode), or marks its last step (--done)"
+        return Finding("error", "nothing tells the episodes apart", remedy)
     other = "--truncated" if one is roles.terminated else "--terminated"
     return Finding(
         "error",
@@ -238,7 +235,8 @@ def _odd_steps(episodes: Episodes, roles: Roles, steps: NDArray[Any] | None) -> 
     strides = np.diff(steps, prepend=steps[:1])
     strides[starts] = 1
     repeats = np.flatnonzero(strides == 0)
-    twice = [f"{steps[s]} twice" for s in repeats[:PLACES_KEPT]]
+    first = [next(origin.places(starts, np.array([s - 1]))) for s in repeats[:PLACES_KEPT]]
+    twice = [f"{steps[s]} (as at {p.unit} {p.row})" for s, p in zip(repeats, first, strict=False)]
     tell("error", repeats, twice, "repeats", "each step stands in one row: drop the duplicated rows")
     if roles.step.kind == "time" or (steps.dtype.kind == "f" and (steps % 1 != 0).any()):
         return found  # a time orders the steps, but its gaps tell nothing
@@ -283,6 +281,6 @@ def _apart(episodes: Episodes, roles: Roles) -> list[Finding]:
     if not steps.size:
         return []
     what = f"{roles.episode.name} goes on after rows of others"
-    remedy = "no step column orders its rows, so they are taken as they stand: is a name used twice?"
+    remedy = "they are taken as they stand: does --step COLUMN order them, or is a name used twice?"
     places = tuple(episodes.origin.places(starts, steps))
     return [Finding("warning", what, remedy, roles.episode.name, len(steps), places)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from cwbc.datasets.columns import BY_NAME, ColumnOptions, Roles, assign
 from cwbc.datasets.segmentation import Episodes, segment
 from cwbc.datasets.source import Column, Progress, Table, check_count, refuse
-from cwbc.findings import Finding, Rejected
+from cwbc.findings import Finding, Place, Rejected
 from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
 
@@ -27,7 +28,7 @@ def assemble(
         raise Rejected(table.source, [Finding("error", "there are no rows", "give one row per step")])
     roles, found = assign(table.columns, options)
     if roles is None:
-        raise Rejected(table.source, found)
+        raise Rejected(table.source, [_placed(table, finding) for finding in found])
     episodes = segment(table, roles)
     data = _laid_out(table, name, roles, episodes, progress)
     findings = list(episodes.findings)
@@ -35,6 +36,23 @@ def assemble(
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
         findings.append(Finding("warning", what, "they are kept out", count=data.unfinished_steps))
     return Recording(data, episodes.origin, tuple(findings))
+
+
+def _placed(table: Table, finding: Finding) -> Finding:
+    """A finding about a column of text, with the first text in it that is no number."""
+    column = table.columns.get(finding.column or "")
+    if column is None or column.kind != "text":
+        return finding
+    first = 0
+    for (values,) in table.read([column.name]):
+        for row, value in enumerate(values.tolist()):
+            try:
+                float(value if value is not None else "nan")
+            except (TypeError, ValueError):
+                place = Place(first + row + table.first_row, table.unit, value=repr(str(value)[:40]))
+                return dataclasses.replace(finding, count=1, places=(place,))
+        first += len(values)
+    return finding
 
 
 def _laid_out(

@@ -95,7 +95,7 @@ def _facts(d: Description) -> dict[str, str]:
     facts = {
         "environment": f"{d.environment or 'unknown'}; horizon {horizon}",
         "episodes": f"{d.episodes:,}, {each}; {d.steps:,} steps in all",
-        "ends": f"{lengths.terminated:,} terminated, {lengths.cut_off:,} cut off by a limit",
+        "ends": f"{lengths.terminated:,} marked as ended by the environment, {lengths.cut_off:,} not",
         "dimensions": f"{len(d.observations):,} observations, {actions} actions",
     }
     if d.unfinished_steps:

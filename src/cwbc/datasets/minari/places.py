@@ -36,6 +36,11 @@ def local_names() -> list[str]:
     return sorted(name for name in names if _ID.fullmatch(name))
 
 
+def is_id(name: str) -> bool:
+    """Whether a dataset could be called so."""
+    return _ID.fullmatch(name) is not None
+
+
 def told(name: str) -> tuple[int | None, int | None]:
     """Episodes and steps of a local dataset, as it says itself."""
     try:
