@@ -1,0 +1,158 @@
+"""Online training of behaviours: the GPU learns from the last steps while the CPU simulates the next."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cwbc.behaviours import replay, sac
+from cwbc.behaviours.album import Album
+from cwbc.behaviours.behaviour import Behaviour
+from cwbc.behaviours.collecting import Collector
+from cwbc.behaviours.replay import Replay
+from cwbc.behaviours.sac import Metrics, Settings, State
+
+SAVE_INTERVAL = 60.0  # seconds between checkpoints
+# Often while a learner changes fast: 40 between ten thousand steps and a million.
+_SNAPSHOTS = [round(1000 * 1.12**number) for number in range(120)]
+
+
+def train(
+    environment: str,
+    settings: Settings,
+    seeds: tuple[int, ...],
+    steps: int,
+    directory: Path,
+    episodes: int = 10,
+    threads: int = 0,
+    progress: Callable[[int], None] | None = None,
+    report: Callable[[Behaviour], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> int:
+    """Train to a number of steps, or go on from where an earlier call was cut off; the steps that are done.
+
+    Args:
+        directory: gets a checkpoint, and for each seed the snapshots through training.
+        episodes: that measure each snapshot, without noise in the actions.
+        threads: for the physics; 0 takes every core.
+        report: told each snapshot once it is measured; called from another thread.
+    """
+    album = Album(directory, environment, settings, seeds, episodes, threads, report)
+    try:
+        return _Loop(environment, settings, seeds, threads, album, progress, should_stop).run(steps)
+    finally:
+        album.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loop:
+    environment: str
+    settings: Settings
+    seeds: tuple[int, ...]
+    threads: int
+    album: Album
+    progress: Callable[[int], None] | None
+    should_stop: Callable[[], bool]
+
+    def run(self, steps: int) -> int:
+        settings, keys = self.settings, _keys(self.seeds)
+        collector = Collector(self.environment, self.seeds, settings.copies, self.threads)
+        sizes = collector.simulator.observation_size, collector.simulator.action_size
+        state, step = self.album.resume(initialize(settings, *sizes, keys))
+        collector.begin(step)
+        memory = _empty(settings, *sizes, len(self.seeds))
+        update_from = max(settings.warmup, step + settings.refill if step else 0)
+        if step == 0:
+            self.album.add(state, step, collector.bounds)
+        metrics: Metrics = {}
+        fresh, saved = None, time.monotonic()
+        while step < steps:
+            actions: Any = (
+                collector.uniform()
+                if step < settings.warmup
+                else act(state.parameters["actor"], collector.observations, keys, step)
+            )
+            # Queued behind the actions: the device learns while the simulator makes the next transitions.
+            if fresh is not None:
+                updates = settings.updates if step >= update_from else 0
+                state, memory, metrics = learn(settings, state, memory, fresh, keys, step, updates)
+            fresh = collector.step(np.asarray(actions))
+            step += settings.copies
+            if step > update_from and _is_due(step - settings.copies, step):
+                self.album.add(state, step, collector.bounds, metrics)
+            if self.progress is not None:
+                self.progress(min(step, steps))
+            stopping = self.should_stop()
+            if stopping or step >= steps or time.monotonic() - saved > SAVE_INTERVAL:
+                self.album.checkpoint(state, step)
+                saved = time.monotonic()
+            if stopping:
+                break
+        collector.simulator.close()
+        return step
+
+
+def _is_due(before: int, after: int) -> bool:
+    return bisect.bisect(_SNAPSHOTS, before) < bisect.bisect(_SNAPSHOTS, after)
+
+
+@jax.jit
+def act(actor: Any, observations: jax.Array, keys: jax.Array, step: int) -> jax.Array:
+    """Actions within -1 and 1 of every seed, [seed, copy, action]."""
+
+    def one(actor: Any, observations: jax.Array, key: jax.Array) -> jax.Array:
+        shape = (len(observations), len(actor["output"]["bias"]) // 2)
+        noise_key = jax.random.fold_in(jax.random.fold_in(key, 1), step)
+        return sac.sample(actor, observations, jax.random.normal(noise_key, shape))[0]
+
+    return jax.vmap(one)(actor, observations, keys)
+
+
+@functools.partial(jax.jit, static_argnames=("settings", "updates"), donate_argnames=("state", "memory"))
+def learn(
+    settings: Settings,
+    state: State,
+    memory: Replay,
+    fresh: jax.Array,
+    keys: jax.Array,
+    step: int,
+    updates: int,
+) -> tuple[State, Replay, Metrics]:
+    """Take in the fresh rows of every seed, [seed, copy, column], and update each seed's learner."""
+    if updates == 0:
+        return state, jax.vmap(replay.insert)(memory, fresh), {}
+
+    def one(state: State, memory: Replay, fresh: jax.Array, key: jax.Array) -> tuple[State, Replay, Metrics]:
+        key = jax.random.fold_in(jax.random.fold_in(key, 2), step)
+        return sac.learn(settings, state, memory, fresh, key, updates)
+
+    return jax.vmap(one)(state, memory, fresh, keys)
+
+
+def _keys(seeds: tuple[int, ...]) -> jax.Array:
+    return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def initialize(settings: Settings, observation_size: int, action_size: int, keys: jax.Array) -> State:
+    """Fresh learners, one for each key."""
+
+    def one(key: jax.Array) -> State:
+        return sac.initialize(settings, observation_size, action_size, jax.random.fold_in(key, 0))
+
+    return jax.vmap(one)(keys)
+
+
+def _empty(settings: Settings, observation_size: int, action_size: int, count: int) -> Replay:
+    single = replay.empty(settings.capacity, observation_size, action_size)
+    stacked: Replay = jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)).copy(), single)
+    return stacked

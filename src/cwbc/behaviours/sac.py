@@ -1,0 +1,203 @@
+"""Soft actor-critic (Haarnoja et al. 2018) as pure functions of one learner; `learning` stacks them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from cwbc.behaviours.replay import Replay, Rows, insert, unpack
+from cwbc.errors import require
+from cwbc.layers import Parameters, dense, layer_norm, linear, norm
+
+# The spread of an action is squashed smoothly into this range: clipping would stop its gradient.
+LOG_DEVIATIONS = (-5.0, 2.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a learner is; steps are counted for one seed, over all of its copies of the environment."""
+
+    copies: int = 16  # of the environment, stepped together
+    updates: int = 16  # after each step of all copies
+    batch: int = 512
+    capacity: int = 1_000_000  # transitions that the replay holds
+    warmup: int = 10_000  # steps with uniform actions before the first update
+    refill: int = 100_000  # steps without updates after a resume, which finds the replay empty
+    actor_width: int = 64  # small, since it is what is shipped
+    critic_width: int = 256
+    actor_rate: float = 3e-4
+    critic_rate: float = 1e-3  # of the temperature too
+    discount: float = 0.99
+    target_rate: float = 0.005  # of the way that the targets go at each update
+
+    def __post_init__(self) -> None:
+        for name in ("copies", "updates", "batch", "actor_width", "critic_width"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        fits = self.capacity >= self.copies and self.capacity % self.copies == 0
+        require(fits, "capacity", self.capacity, f"a multiple of copies ({self.copies})")
+        require(self.warmup >= self.copies, "warmup", self.warmup, f"at least copies ({self.copies})")
+        require(self.refill >= self.copies, "refill", self.refill, f"at least copies ({self.copies})")
+        require(0 <= self.discount < 1, "discount", self.discount, "at least 0 and below 1")
+        require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What training changes."""
+
+    parameters: Parameters  # actor, critics [critic, ...] and log_temperature
+    targets: Parameters  # as the critics
+    optimizer: optax.OptState
+
+
+Metrics = dict[str, jax.Array]
+
+
+def initialize(settings: Settings, observation_size: int, action_size: int, key: jax.Array) -> State:
+    """A fresh learner."""
+    actor_key, critics_key = jax.random.split(key)
+    width = settings.critic_width
+
+    def critic(key: jax.Array) -> Parameters:
+        keys = jax.random.split(key, 3)
+        return {
+            "first": linear(keys[0], observation_size + action_size, width),
+            "first_norm": norm(width),
+            "second": linear(keys[1], width, width),
+            "second_norm": norm(width),
+            "output": linear(keys[2], width, 1),
+        }
+
+    keys = jax.random.split(actor_key, 3)
+    parameters = {
+        "actor": {
+            "first": linear(keys[0], observation_size, settings.actor_width),
+            "second": linear(keys[1], settings.actor_width, settings.actor_width),
+            "output": linear(keys[2], settings.actor_width, 2 * action_size),
+        },
+        "critics": jax.vmap(critic)(jax.random.split(critics_key, 2)),
+        "log_temperature": jnp.zeros(()),
+    }
+    # A copy: the same buffer cannot be given away twice when the state is donated.
+    targets = jax.tree.map(jnp.copy, parameters["critics"])
+    return State(parameters, targets, _optimizer(settings).init(parameters))
+
+
+def distribution(actor: Parameters, observations: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Mean and log deviation of each action before tanh, [..., action]."""
+    hidden = jax.nn.relu(dense(actor["first"], observations))
+    hidden = jax.nn.relu(dense(actor["second"], hidden))
+    means, raw = jnp.split(dense(actor["output"], hidden), 2, axis=-1)
+    low, high = LOG_DEVIATIONS
+    return means, low + (high - low) / 2 * (jnp.tanh(raw) + 1)
+
+
+def sample(actor: Parameters, observations: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Actions within (-1, 1) for standard normal noise, and their log-densities."""
+    means, log_deviations = distribution(actor, observations)
+    before = means + jnp.exp(log_deviations) * noise
+    normal = -0.5 * jnp.square(noise) - log_deviations - 0.5 * math.log(2 * math.pi)
+    # log(1 - tanh(u)^2) without the cancellation
+    squash = 2 * (math.log(2) - before - jax.nn.softplus(-2 * before))
+    return jnp.tanh(before), (normal - squash).sum(axis=-1)
+
+
+def evaluate(critics: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
+    """What each critic expects, [critic, ...]."""
+    inputs = jnp.concatenate((observations, actions), axis=-1)
+
+    def one(critic: Parameters) -> jax.Array:
+        hidden = jax.nn.relu(layer_norm(critic["first_norm"], dense(critic["first"], inputs)))
+        hidden = jax.nn.relu(layer_norm(critic["second_norm"], dense(critic["second"], hidden)))
+        return dense(critic["output"], hidden)[..., 0]
+
+    return jax.vmap(one)(critics)
+
+
+def bootstrap(
+    rewards: jax.Array, terminated: jax.Array, values: jax.Array, entropies: jax.Array, discount: float
+) -> jax.Array:
+    """r + γ (min Q' + α H), but r alone where the episode truly ended; a time limit is no such end.
+
+    Args:
+        values: of the next step by each target critic, [critic, batch].
+        entropies: the next action's part of the entropy bonus, -α log π, [batch].
+    """
+    return rewards + discount * (1 - terminated) * (values.min(axis=0) + entropies)
+
+
+def losses(
+    settings: Settings, parameters: Parameters, targets: Parameters, rows: Rows, noise: jax.Array
+) -> tuple[jax.Array, Metrics]:
+    """The sum of the three losses, each of which moves its own part of the parameters alone.
+
+    Args:
+        noise: standard normal, for this and the next step, [2, batch, action].
+    """
+    temperature = jnp.exp(jax.lax.stop_gradient(parameters["log_temperature"]))
+    # One pass for both steps: on a GPU the number of small kernels is what costs.
+    both = jnp.stack((rows.observations, rows.next_observations))
+    (actions, next_actions), (densities, next_densities) = sample(parameters["actor"], both, noise)
+    wanted = bootstrap(
+        rows.rewards,
+        rows.terminated,
+        evaluate(targets, rows.next_observations, next_actions),
+        -temperature * next_densities,
+        settings.discount,
+    )
+    values = evaluate(parameters["critics"], rows.observations, rows.actions)
+    critic_loss = jnp.square(values - jax.lax.stop_gradient(wanted)).mean(axis=1).sum()
+    chosen = evaluate(jax.lax.stop_gradient(parameters["critics"]), rows.observations, actions).min(axis=0)
+    actor_loss = (temperature * densities - chosen).mean()
+    entropy = -jax.lax.stop_gradient(densities).mean()
+    temperature_loss = temperature_objective(parameters["log_temperature"], entropy, actions.shape[-1])
+    metrics = {"critic_loss": critic_loss, "value": values.mean(), "entropy": entropy}
+    return critic_loss + actor_loss + temperature_loss, metrics | {"temperature": temperature}
+
+
+def temperature_objective(log_temperature: jax.Array, entropy: jax.Array, action_size: int) -> jax.Array:
+    """Falls with the temperature when the entropy is above its target, -dim, and against it when below."""
+    return log_temperature * (entropy + action_size)
+
+
+def learn(
+    settings: Settings, state: State, replay: Replay, fresh: jax.Array, key: jax.Array, updates: int
+) -> tuple[State, Replay, Metrics]:
+    """Put fresh rows [copy, column] into the replay, then update several times; the last update's metrics."""
+    replay = insert(replay, fresh)
+    actor = state.parameters["actor"]
+    observation_size, action_size = len(actor["first"]["weight"]), len(actor["output"]["bias"]) // 2
+    rows_key, noise_key = jax.random.split(key)
+    # Everything random is drawn before the loop, in few large kernels.
+    numbers = jax.random.randint(rows_key, (updates, settings.batch), 0, replay.filled)
+    noise = jax.random.normal(noise_key, (updates, 2, settings.batch, action_size))
+    batches = unpack(replay.rows[numbers], observation_size, action_size)
+
+    def step(state: State, inputs: tuple[Rows, jax.Array]) -> tuple[State, Metrics]:
+        return update(settings, state, *inputs)
+
+    state, metrics = jax.lax.scan(step, state, (batches, noise))
+    return state, replay, {name: values[-1] for name, values in metrics.items()}
+
+
+def update(settings: Settings, state: State, rows: Rows, noise: jax.Array) -> tuple[State, Metrics]:
+    """One gradient step of actor, critics and temperature, after which the targets follow."""
+    gradient = jax.grad(functools.partial(losses, settings), has_aux=True)
+    gradients, metrics = gradient(state.parameters, state.targets, rows, noise)
+    changes, optimizer = _optimizer(settings).update(gradients, state.optimizer)
+    parameters = optax.apply_updates(state.parameters, changes)
+    targets = optax.incremental_update(parameters["critics"], state.targets, settings.target_rate)
+    return State(parameters, targets, optimizer), metrics
+
+
+def _optimizer(settings: Settings) -> optax.GradientTransformation:
+    return optax.partition(
+        {"actor": optax.adam(settings.actor_rate), "rest": optax.adam(settings.critic_rate)},
+        {"actor": "actor", "critics": "rest", "log_temperature": "rest"},
+    )

@@ -1,0 +1,153 @@
+"""Soft actor-critic: densities, targets and temperature by hand, and a bandit whose best action is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cwbc.behaviours import replay
+from cwbc.behaviours.replay import Rows
+from cwbc.behaviours.sac import (
+    Settings,
+    State,
+    bootstrap,
+    distribution,
+    evaluate,
+    initialize,
+    learn,
+    losses,
+    sample,
+    temperature_objective,
+)
+from cwbc.errors import InputError
+
+SMALL = Settings(
+    copies=8,
+    updates=50,
+    batch=64,
+    capacity=512,
+    warmup=8,
+    refill=8,
+    actor_width=16,
+    critic_width=32,
+    actor_rate=3e-3,
+    critic_rate=3e-3,
+)
+
+
+@functools.cache
+def learner() -> State:
+    state: State = jax.jit(initialize, static_argnums=(0, 1, 2))(SMALL, 1, 1, jax.random.key(0))
+    return state
+
+
+@functools.cache
+def gradients_of_losses() -> Any:
+    return jax.jit(jax.grad(losses, argnums=1, has_aux=True), static_argnums=0)
+
+
+def rows(count: int = 5) -> Rows:
+    generator = np.random.default_rng(1)
+    observations, next_observations = generator.normal(size=(2, count, 1))
+    actions, rewards = generator.uniform(-1, 1, (count, 1)), generator.normal(size=count)
+    terminated = np.arange(count) % 2 == 0
+    packed = replay.pack(observations, actions, rewards, terminated, next_observations)
+    return replay.unpack(jnp.asarray(packed), 1, 1)
+
+
+def test_the_density_of_an_action_integrates_to_one_and_is_the_derivative_of_its_distribution() -> None:
+    actor = learner().parameters["actor"]
+    observation = jnp.array([0.3])
+    noise = jnp.linspace(-6, 6, 4001)[:, None]
+    actions, densities = sample(actor, jnp.broadcast_to(observation, (4001, 1)), noise)
+    x, p = np.asarray(actions[:, 0], np.float64), np.exp(np.asarray(densities, np.float64))
+    assert np.trapezoid(p, x) == pytest.approx(1, abs=1e-3)
+    # P(a <= x) = Φ((atanh x - mean) / deviation), so its slope is the density.
+    means, log_deviations = (float(part[0]) for part in distribution(actor, observation))
+    grid = np.linspace(-0.9, 0.9, 7)
+
+    def cumulative(x: float) -> float:
+        return 0.5 * math.erf((math.atanh(x) - means) / math.exp(log_deviations) / math.sqrt(2))
+
+    slopes = [(cumulative(x + 1e-5) - cumulative(x - 1e-5)) / 2e-5 for x in grid]
+    np.testing.assert_allclose(np.interp(grid, x, p), slopes, rtol=1e-3, atol=1e-5)
+
+
+def test_densities_stay_finite_where_tanh_is_flat() -> None:
+    _, densities = sample(learner().parameters["actor"], jnp.full((1, 1), 1e3), jnp.full((1, 1), 8.0))
+    assert bool(jnp.isfinite(densities).all())
+
+
+def test_a_time_limit_bootstraps_and_a_termination_does_not() -> None:
+    wanted = bootstrap(
+        rewards=jnp.array([1.0, 1.0]),
+        terminated=jnp.array([0.0, 1.0]),
+        values=jnp.array([[10.0, 10.0], [8.0, 12.0]]),
+        entropies=jnp.array([0.5, 0.5]),
+        discount=0.9,
+    )
+    np.testing.assert_allclose(wanted, [1 + 0.9 * (8 + 0.5), 1])
+
+
+def test_critics_regress_on_the_target_of_the_target_networks() -> None:
+    state, batch = learner(), rows()
+    targets = jax.tree.map(lambda x: 2 * x, state.targets)
+    noise = jax.random.normal(jax.random.key(3), (2, 5, 1))
+    _, metrics = gradients_of_losses()(SMALL, state.parameters, targets, batch, noise)
+    actions, densities = sample(state.parameters["actor"], batch.next_observations, noise[1])
+    after = evaluate(targets, batch.next_observations, actions).min(axis=0) - densities  # temperature 1
+    wanted = batch.rewards + SMALL.discount * (1 - batch.terminated) * after
+    values = evaluate(state.parameters["critics"], batch.observations, batch.actions)
+    expected = jnp.square(values[0] - wanted).mean() + jnp.square(values[1] - wanted).mean()
+    assert float(metrics["critic_loss"]) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_each_loss_moves_its_own_part_alone() -> None:
+    state, batch = learner(), rows()
+    noise = jax.random.normal(jax.random.key(3), (2, 5, 1))
+
+    # The rewards reach the critics alone.
+    paid = dataclasses.replace(batch, rewards=batch.rewards + 5)
+    gradients = functools.partial(gradients_of_losses(), SMALL, state.parameters, state.targets)
+    whole, other = (gradients(seen, noise)[0] for seen in (batch, paid))
+    assert not np.allclose(whole["critics"]["output"]["bias"], other["critics"]["output"]["bias"])
+    for name in ("actor", "log_temperature"):
+        jax.tree.map(np.testing.assert_array_equal, whole[name], other[name])
+
+
+@pytest.mark.parametrize(("entropy", "sign"), [(-1.0, 1), (-3.0, -1)])
+def test_the_temperature_falls_above_the_target_entropy_and_rises_below(entropy: float, sign: int) -> None:
+    slope = jax.grad(temperature_objective)(jnp.zeros(()), jnp.asarray(entropy), 2)  # the target is -2
+    assert np.sign(slope) == sign  # descent goes against it
+
+
+def test_a_bandit_is_solved() -> None:
+    """One step, reward -(action - 0.5 · observation)²: the best action is half of the observation."""
+    settings = dataclasses.replace(SMALL, copies=512, warmup=512, refill=512)
+    generator = np.random.default_rng(0)
+    observations = generator.uniform(-1, 1, (512, 1))
+    actions = generator.uniform(-1, 1, (512, 1))
+    rewards = -10 * np.square(actions - 0.5 * observations)[:, 0]
+    packed = replay.pack(observations, actions, rewards, np.ones(512, np.bool_), observations)
+    state, memory = learner(), replay.empty(512, 1, 1)
+    step = jax.jit(learn, static_argnums=(0, 5))
+    for number in range(20):
+        key = jax.random.key(number)
+        state, memory, metrics = step(settings, state, memory, jnp.asarray(packed), key, 50)
+    asked = jnp.linspace(-0.9, 0.9, 7)[:, None]
+    means, _ = distribution(state.parameters["actor"], asked)
+    np.testing.assert_allclose(jnp.tanh(means), asked / 2, atol=0.1)
+    assert float(metrics["entropy"]) == pytest.approx(-1, abs=0.3)
+
+
+@pytest.mark.parametrize("wrong", [{"copies": 0}, {"capacity": 1001}, {"discount": 1.0}, {"warmup": 3}])
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Settings(**wrong)
