@@ -12,14 +12,13 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from conftest import write_d4rl
 from hosts import Answer, serving
 from tables import FORMATS, columns, write
 from test_cli import TINY, run
 from toys import ENVIRONMENT, toy_data, write_toy
 
 import cwbc
-from cwbc.datasets import hdf5, store
+from cwbc.datasets import store
 from cwbc.datasets.minari import exporting
 
 Said = pytest.CaptureFixture[str]
@@ -157,12 +156,12 @@ def test_check_prints_every_problem(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "check", "logs.csv") == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        "warning: step has gaps: 5 after 1 at line 4 (episode 0, step 2); what missing steps earned is "
-        "missing from the returns",
         "error: observation_0 is not finite: nan at line 3 (episode 0, step 1), inf at line 4 (episode 0, "
         "step 2); every value must be a finite number",
         "error: action_1 is not finite: nan at line 7 (episode 2, step 1); every value must be a finite "
         "number",
+        "warning: step has gaps: 5 after 1 at line 4 (episode 0, step 2); what missing steps earned is "
+        "missing from the returns",
         "warning: 1 of 3 episodes have one step: line 5 (episode 1, step 0); an episode of one step is "
         "rarely meant: are the ends of episodes marked where they are?",
         "logs.csv: 3 episodes, 6 steps; cannot be used: 2 errors",
@@ -485,9 +484,3 @@ def test_training_needs_no_environment(tmp_path: Path, capsys: Said) -> None:
     assert policy.act(np.zeros(2)).shape == (2,)
     assert run("compare", "mine", "rvs+cwbc", *options) == 2
     assert "dataset mine names no environment to act in; give --env ID" in capsys.readouterr().err
-
-
-def test_a_d4rl_file_can_be_shown_by_its_own_name(tmp_path: Path) -> None:
-    path = write_d4rl(tmp_path / "hopper-medium-v2.hdf5")
-    assert hdf5.read(path).data.steps == 6
-    assert run("data", "check", path) == 0

@@ -108,6 +108,16 @@ def test_the_hash_tells_any_array_but_not_the_name() -> None:
     assert len(hashes) == 8
 
 
+def test_other_facts_cost_no_second_sum_and_no_second_hash() -> None:
+    data = flat()
+    known = data.content_hash, data.returns
+    again = data.described(name="another", environment="Hopper-v4", time_limit=9)
+    assert (again.name, again.environment, again.horizon) == ("another", "Hopper-v4", 9)
+    assert again.__dict__["content_hash"] is known[0]
+    assert again.returns is known[1]
+    assert again.returns_to_go.tolist() == data.returns_to_go.tolist()
+
+
 @pytest.mark.parametrize(("offset", "spread"), [(0.0, 1.0), (1e4, 0.05), (-1e6, 3.0), (0.0, 1e-4)])
 def test_observation_statistics_equal_numpys_in_float64(offset: float, spread: float) -> None:
     random = np.random.default_rng(0)

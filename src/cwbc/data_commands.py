@@ -116,7 +116,7 @@ def check(action: cli_data.Check) -> int:
     recording = None
     try:
         recording = _read(action.path, action.table)
-        findings = recording.examined()
+        findings = [*recording.errors(), *recording.warnings()]
     except Rejected as error:
         findings = list(error.findings)
     except InputError as error:
@@ -184,8 +184,8 @@ def import_dataset(action: cli_data.Import) -> None:
     if d4rl.find(data.name) is not None:
         raise InputError(f"{data.name} is a dataset of D4RL's; choose another --name")
     recording.trusted()
-    for finding in recording.examined():
-        _say(f"{finding.severity}: {finding.sentence()}")
+    for finding in recording.warnings():
+        _say(f"warning: {finding.sentence()}")
     _tell_columns(recording)
     source = str(Path(action.path).resolve()) if Path(action.path).exists() else action.path
     _tell_kept(store.add(data, source, action.overwrite))

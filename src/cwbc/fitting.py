@@ -33,7 +33,7 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
     try:
         if data.discrete and simulator.discrete:
             # Logged actions may leave out the highest ones, which are there all the same.
-            data = dataclasses.replace(data, action_count=simulator.action_size)
+            data = data.described(action_count=simulator.action_size)
         sizes = (data.observations.shape[1], data.action_size, data.discrete)
         compare("the data", *sizes, simulator, environment)
     except InputError as error:

@@ -61,7 +61,7 @@ class Plan:
         data = recording.trusted()
         if acting and data.environment is None:
             raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
-        doubts = [] if recording.kept else recording.examined()
+        doubts = [] if recording.kept else recording.warnings()
         seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
         notes = {

@@ -18,14 +18,19 @@ class Recording:
     findings: tuple[Finding, ...] = ()
     kept: bool = False  # from the store, which looked at it when it came there
 
-    def examined(self) -> list[Finding]:
-        """Everything that is wrong or doubtful."""
-        wrong, doubtful = checks.errors(self.data, self.origin), checks.warnings(self.data, self.origin)
-        return [*self.findings, *wrong, *doubtful]
+    def errors(self) -> list[Finding]:
+        """Everything that is wrong."""
+        return [*self._found("error"), *checks.errors(self.data, self.origin)]
+
+    def warnings(self) -> list[Finding]:
+        """Everything that is doubtful."""
+        return [*self._found("warning"), *checks.warnings(self.data, self.origin)]
 
     def trusted(self) -> Trajectories:
         """The data, if nothing is wrong with it."""
-        found = [finding for finding in self.findings if finding.severity == "error"]
-        if found := [*found, *checks.errors(self.data, self.origin)]:
+        if found := self.errors():
             raise Rejected(self.origin.source, found)
         return self.data
+
+    def _found(self, severity: str) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == severity]

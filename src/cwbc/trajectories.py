@@ -45,6 +45,13 @@ class Trajectories:
     def __repr__(self) -> str:
         return f"Trajectories({self.name!r}, episodes={self.episodes}, steps={self.steps})"
 
+    def described(self, **facts: Any) -> Trajectories:
+        """The same arrays with other facts about them; what was computed from the arrays stays known."""
+        copy = dataclasses.replace(self, **facts)
+        kept = ("returns", "returns_to_go", "observation_statistics", "content_hash")
+        copy.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        return copy
+
     @property
     def discrete(self) -> bool:
         return self.actions.ndim == 1

@@ -210,7 +210,8 @@ def test_ends_may_be_words(tmp_path: Path) -> None:
     words = ["False", " no", "true ", "FALSE", "0", "Yes"]
     data = loaded(tmp_path, "parquet", terminated=words)
     assert data.content_hash == loaded(tmp_path).content_hash
-    refused("terminated is neither true nor false", tmp_path, "parquet", terminated=[*words[:5], "perhaps"])
+    text = "terminated is neither true nor false: perhaps at row 5; expected true or false"
+    refused(text, tmp_path, "parquet", terminated=[*words[:5], "perhaps"])
 
 
 def test_choices_may_be_written_as_real_numbers(tmp_path: Path) -> None:

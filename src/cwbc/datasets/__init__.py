@@ -59,17 +59,10 @@ def read(
     same = known == data.environment  # then its limit is the data's, if that has one
     limit = time_limit or (data.time_limit if same else None)
     limit = limit or (simulators.time_limit(known) if known else None)
-    terminated = data.terminated
-    if recording.origin.only_done and limit:
-        terminated = terminated & (data.lengths < limit)  # what reached the limit was cut off by it
-    changed = dataclasses.replace(
-        data,
-        environment=known,
-        time_limit=limit,
-        action_count=action_count or data.action_count,
-        terminated=terminated,
-    )
-    return dataclasses.replace(recording, data=changed)
+    if recording.origin.only_done and limit:  # what reached the limit was cut off by it
+        data = dataclasses.replace(data, terminated=data.terminated & (data.lengths < limit))
+    data = data.described(environment=known, time_limit=limit, action_count=action_count or data.action_count)
+    return dataclasses.replace(recording, data=data)
 
 
 def _found(dataset: str | os.PathLike[str], options: ColumnOptions, progress: Progress | None) -> Recording:

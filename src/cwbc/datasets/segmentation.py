@@ -158,12 +158,12 @@ def _compact(values: NDArray[Any]) -> NDArray[Any]:
 def _flags(table: Table, column: Column | None) -> NDArray[np.bool_] | None:
     if column is None:
         return None
-    values = _column(table, column)
+    told = values = _column(table, column)
     if column.kind == "text":
-        values = np.array([_TRUTHS.get(str(value).strip().lower(), np.nan) for value in values.tolist()])
+        values = np.array([_TRUTHS.get(str(value).strip().lower(), np.nan) for value in told.tolist()])
     if values.dtype != np.bool_ and (wrong := np.flatnonzero((values != 0) & (values != 1))).size:
         what, remedy = "is neither true nor false", "expected true or false, or 1 or 0"
-        raise refuse(table, column, wrong, what, remedy, values[wrong[:10]])
+        raise refuse(table, column, wrong, what, remedy, told[wrong[:10]])
     return values.astype(bool, copy=False)
 
 

@@ -80,8 +80,7 @@ class Entry:
             data = hdf5.read(self.path).data
         except (InputError, FileNotFoundError) as error:
             raise self._damaged(str(error)) from error
-        data = dataclasses.replace(
-            data,
+        data = data.described(
             name=self.name,
             environment=self.environment,
             time_limit=self.time_limit,
