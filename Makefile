@@ -16,7 +16,7 @@ $(VENV)/ready: pyproject.toml requirements.txt
 	@touch $@
 
 demo: $(VENV)/ready ## make a small dataset, compare rvs with rvs+cwbc on it, write a report
-	$(BIN)/python examples/demo.py
+	$(BIN)/cwbc demo
 
 test: $(VENV)/ready ## run the tests
 	$(BIN)/python -m pytest

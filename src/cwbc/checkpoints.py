@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import safetensors
 import safetensors.numpy
@@ -23,12 +22,16 @@ _KEY = "cwbc"  # where the description stands among the file's metadata
 
 def flatten(prefix: str, tree: Any) -> dict[str, NDArray[Any]]:
     """The leaves of a tree of arrays by their path, copied to the host."""
+    import jax  # here alone: reading a file needs none of it
+
     leaves, _ = jax.tree_util.tree_flatten_with_path(jax.device_get(tree))
     return {_name(prefix, path): np.asarray(leaf) for path, leaf in leaves}
 
 
 def unflatten(prefix: str, like: Any, tensors: dict[str, NDArray[Any]]) -> Any:
     """The tree of the same form as `like` that flatten took apart."""
+    import jax
+
     leaves, structure = jax.tree_util.tree_flatten_with_path(like)
     return jax.tree_util.tree_unflatten(structure, [tensors[_name(prefix, path)] for path, _ in leaves])
 
@@ -82,4 +85,6 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _name(prefix: str, path: tuple[Any, ...]) -> str:
+    import jax
+
     return "/".join([prefix, jax.tree_util.keystr(path, simple=True, separator="/")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
 import shlex
 import signal
@@ -13,18 +14,28 @@ import tyro
 from tyro.conf import Positional, arg
 
 import cwbc
+from cwbc.cli_behaviours import Behaviours
 from cwbc.cli_data import Data
 from cwbc.errors import DivergenceError, InputError
 from cwbc.files import remove_folders_aside
-from cwbc.option_types import Dataset, Environment, Flag, Flat, RaiseOptions, Real, WeightingOptions, Whole
+from cwbc.option_types import (
+    Dataset,
+    Device,
+    Directory,
+    Environment,
+    Flag,
+    Flat,
+    RaiseOptions,
+    Real,
+    WeightingOptions,
+    Whole,
+)
 
-Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
 Precision = Annotated[
     Literal["float32", "bfloat16"] | None, arg(metavar="float32|bfloat16", help_behavior_hint="")
 ]
 PresetName = Annotated[Literal["paper", "small"] | None, arg(metavar="paper|small", help_behavior_hint="")]
-Device = Annotated[Literal["cpu", "gpu"] | None, arg(metavar="cpu|gpu", help_behavior_hint="")]
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
 MethodName = Annotated[Positional[str], arg(metavar="METHOD", help_behavior_hint="")]
 Run = Annotated[Positional[str], arg(metavar="RUN", help_behavior_hint="")]
@@ -147,7 +158,24 @@ class Report:
     """Directory of the report (default: the run's own, or `report` for several)."""
 
 
-Command = Annotated[Compare | Train | Evaluate | Report | Data, tyro.conf.ConsolidateSubcommandArgs]
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """The whole story in minutes, on any machine: make a dataset, compare rvs with rvs+cwbc on it."""
+
+    seeds: Whole = None
+    """Number of seeds (default: 3)."""
+    steps: Whole = None
+    """Training steps (default: 5,000)."""
+    out: Directory = None
+    """Directory of the results (default: runs/demo)."""
+    device: Device = None
+    """Where to compute (default: the GPU when there is one)."""
+    overwrite: Flag = False
+    """Begin anew where the directory holds a run with other settings."""
+
+
+Work = Compare | Train | Evaluate | Report | Demo
+Command = Annotated[Work | Data | Behaviours, tyro.conf.ConsolidateSubcommandArgs]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -155,6 +183,9 @@ def main(arguments: list[str] | None = None) -> None:
     if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:
         print(f"cwbc {cwbc.__version__}")
         sys.exit(0)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what cannot be shown somewhere is no reason to stop
+            stream.reconfigure(errors="replace")
     command = tyro.cli(
         Command,
         args=arguments,
@@ -165,7 +196,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(command, shlex.join(["cwbc", *(sys.argv[1:] if arguments is None else arguments)])))
 
 
-def _run(command: Compare | Train | Evaluate | Report | Data, command_line: str) -> int:
+def _run(command: Work | Data | Behaviours, command_line: str) -> int:
     previous = signal.getsignal(signal.SIGINT)
     # The imports take a second or two, in which an exception from Ctrl-C would end in a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -175,6 +206,11 @@ def _run(command: Compare | Train | Evaluate | Report | Data, command_line: str)
 
             signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line))
             return data_commands.run(command.action)
+        if isinstance(command, Behaviours):
+            from cwbc import behaviour_commands
+
+            behaviour_commands.run(command.action, command_line)
+            return 0
         from cwbc import commands
 
         with commands.stoppable(command_line) as session:

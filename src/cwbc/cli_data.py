@@ -15,6 +15,8 @@ Text = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 Texts = Annotated[str | None, arg(metavar="COLUMN,COLUMN,...", help_behavior_hint="")]
 Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Address = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
+Size = Annotated[str, arg(metavar="N|full", help_behavior_hint="")]
+Folder = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
 Target = Annotated[str | None, arg(metavar="ID|FILE", help_behavior_hint="")]
 ActionKind = Annotated[
@@ -90,6 +92,20 @@ class Check:
 
 
 @dataclasses.dataclass(frozen=True)
+class Make:
+    """Make a dataset on the spot, as D4RL's were: cwbc/halfcheetah/medium-replay-v0 and the like."""
+
+    name: Name
+    """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
+    size: Size = "200000"
+    """Steps, or full: D4RL's 1,000,000, and 2,000,000 for medium-expert (default: 200000)."""
+    behaviours: Folder = None
+    """A directory that `cwbc behaviours train` made (default: the behaviours that come with cwbc)."""
+    overwrite: Flag = False
+    """Replace the one that is here."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Download:
     """Get a dataset of D4RL (hopper-medium-replay-v2) or of Minari (mujoco/hopper/medium-v0)."""
 
@@ -128,11 +144,11 @@ class Export:
     """Replace what is there."""
 
 
-Action = List | Show | Check | Download | Import | Export
+Action = List | Show | Check | Make | Download | Import | Export
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Get, check, look at and keep datasets: list, show, check, download, import, export."""
+    """Make, get, check, look at and keep datasets: list, show, check, make, download, import, export."""
 
     action: Annotated[Action, Flat]

@@ -14,6 +14,8 @@ from rich.console import Console
 
 from cwbc import cli, evaluation, runs
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.datasets import made
+from cwbc.device import use_device
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
 from cwbc.finished import (
@@ -26,13 +28,16 @@ from cwbc.finished import (
     read_sweeps,
 )
 from cwbc.methods import Method, Training
-from cwbc.planning import Plan, sweep_plan, use_device
+from cwbc.planning import Plan, sweep_plan
 from cwbc.policy import CHECKPOINT, Policies
 from cwbc.progress import gauge, progress
 from cwbc.reporting import summary_table, write_report
+from cwbc.reporting.terminal import ReliabilityChart
 from cwbc.tasks import task_for
 from cwbc.training import Interrupted, train
 from cwbc.wording import headline
+
+DEMO_DATA, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
 
 
 @contextlib.contextmanager
@@ -67,7 +72,7 @@ class Session:
         # A log keeps its lines whole; a terminal wraps them between words.
         self.console.print(text, highlight=False, soft_wrap=not self.console.is_terminal, markup=False)
 
-    def run(self, command: cli.Compare | cli.Train | cli.Evaluate | cli.Report) -> None:
+    def run(self, command: cli.Work) -> None:
         match command:
             case cli.Compare():
                 self.compare(command)
@@ -77,6 +82,8 @@ class Session:
                 self.evaluate(command)
             case cli.Report():
                 self.report(command)
+            case cli.Demo():
+                self.demo(command)
             case _:
                 assert_never(command)
 
@@ -141,6 +148,19 @@ class Session:
         check_place(out)
         self._write_report(out, found)
 
+    def demo(self, command: cli.Demo) -> None:
+        self.say(f"{DEMO_DATA}: a HalfCheetah that learns to run, from random steps to medium")
+        self.say("two policies clone it, are told which return to earn, and are asked for ever more")
+        training = cli.TrainingOptions(
+            seeds=command.seeds,
+            steps=command.steps,
+            preset="small",
+            device=command.device,
+            out=command.out or "runs/demo",
+            overwrite=command.overwrite,
+        )
+        self.compare(cli.Compare(DEMO_DATA, DEMO_METHODS, training, cli.SweepOptions(episodes=5)))
+
     def _plan(
         self,
         dataset: str,
@@ -149,7 +169,7 @@ class Session:
         hyperparameters: cli.Hyperparameters,
         acting: bool,
     ) -> Plan:
-        with gauge(self.console, f"reading {dataset}", "values") as update:
+        with gauge(self.console, *made.doing(dataset)) as update:
             plan = Plan.make(dataset, names, options, hyperparameters, self.command_line, acting, update)
         for line in plan.lines():
             self.say(line)
@@ -205,6 +225,7 @@ class Session:
         dataset, sweeps = datasets[0], read_sweeps(directories)
         summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories))
         self.output.print(summary_table(summary))
+        self.output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
         finding = headline(summary["methods"], dataset.task, dataset.best)
         self.output.print(finding, highlight=False, markup=False)
         self.output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cwbc import cli_data, fitting, option_types, simulators
-from cwbc.datasets import d4rl, hdf5, read, store
+from cwbc.datasets import d4rl, hdf5, made, read, store
 from cwbc.datasets.columns import ColumnOptions
 from cwbc.datasets.download import discard, download
 from cwbc.datasets.minari import places
@@ -34,6 +34,8 @@ def run(action: cli_data.Action) -> int:
             show(action)
         case cli_data.Check():
             return check(action)
+        case cli_data.Make():
+            make(action)
         case cli_data.Download():
             get(action)
         case cli_data.Import():
@@ -49,6 +51,7 @@ def list_datasets(action: cli_data.List) -> None:
     """Every dataset, here or obtainable."""
     here = {name: _entry(name) for name in store.names()}
     published = [each for each in d4rl.CATALOGUE if each.name not in here]
+    to_make = [name for name in made.CATALOGUE if name not in here]
     local = places.local_names()
     if action.json:
         listed: dict[str, Any] = {"store": str(store.root())}
@@ -57,6 +60,7 @@ def list_datasets(action: cli_data.List) -> None:
             for name, entry in here.items()
         ]
         listed["minari"] = local
+        listed["makeable"] = to_make
         listed["obtainable"] = [dataclasses.asdict(each) | {"url": each.url()} for each in published]
         _print(json.dumps(listed, indent=2))
         return
@@ -74,6 +78,7 @@ def list_datasets(action: cli_data.List) -> None:
             ("in Minari's own folder", "episodes", "steps"),
             [(name, *("" if n is None else f"{n:,}" for n in places.told(name))) for name in local],
         )
+    _print_table(("made in seconds, by `cwbc data make` or where it is used",), [(name,) for name in to_make])
     _print_table(
         ("to be had with `cwbc data download`", "steps", "size"),
         [
@@ -98,7 +103,8 @@ def show(action: cli_data.Show) -> None:
 
     weighting = ByReturn(**option_types.given(action.weighting))
     regularizer = Conservative(**option_types.given(action.raising))
-    data = read(action.name, action.env).trusted()
+    with gauge(Console(stderr=True), *made.doing(action.name)) as update:
+        data = read(action.name, action.env, progress=update).trusted()
     description = Description.of(data, weighting, regularizer)
     if action.plot is not None:
         page.plot(description, Path(action.plot))
@@ -134,6 +140,19 @@ def check(action: cli_data.Check) -> int:
         counts = f"{_count(recording.data.episodes, 'episode')}, {_count(recording.data.steps, 'step')}"
         _print(f"{action.path}: {counts}; {_verdict(findings)}")
     return 2 if wrong else 0
+
+
+def make(action: cli_data.Make) -> None:
+    """A dataset from behaviours into the store."""
+    folder = None if action.behaviours is None else Path(action.behaviours)
+    order = made.Order.of(action.name, action.size, folder)
+    if (kept := order.kept()) is not None and not action.overwrite:
+        _say(f"{order.name} is here already")
+        _tell_kept(kept)
+        return
+    with gauge(Console(stderr=True), f"making {order.name}", "steps") as update:
+        entry = order.make(action.overwrite, update)
+    _tell_kept(entry)
 
 
 def get(action: cli_data.Download) -> None:
@@ -181,8 +200,8 @@ def import_dataset(action: cli_data.Import) -> None:
     recording = _read(action.path, action.table)
     data = dataclasses.replace(recording.data, name=action.name or recording.data.name)
     store.check_name(data.name, action.overwrite)
-    if d4rl.find(data.name) is not None:
-        raise InputError(f"{data.name} is a dataset of D4RL's; choose another --name")
+    if d4rl.find(data.name) is not None or data.name in made.CATALOGUE:
+        raise InputError(f"{data.name} is the name of another dataset; choose another --name")
     recording.trusted()
     for finding in recording.warnings():
         _say(f"warning: {finding.sentence()}")
@@ -193,7 +212,8 @@ def import_dataset(action: cli_data.Import) -> None:
 
 def export(action: cli_data.Export) -> None:
     """A dataset for other tools."""
-    data = read(action.name).trusted()
+    with gauge(Console(stderr=True), *made.doing(action.name)) as update:
+        data = read(action.name, progress=update).trusted()
     if action.format == "minari":
         name = action.to or (data.name if re.search(r"-v\d+$", data.name) else f"{data.name}-v0")
         from cwbc.datasets.minari import exporting
@@ -228,7 +248,7 @@ def _read(path: str, table: cli_data.TableOptions) -> Recording:
     )
     for name, value in (("--time-limit", table.time_limit), ("--action-count", table.action_count)):
         require(value is None or value >= 1, name, value, "at least 1")
-    with gauge(Console(stderr=True), f"reading {path}", "values") as update:
+    with gauge(Console(stderr=True), *made.doing(path)) as update:
         recording = read(path, table.env, options, table.time_limit, table.action_count, update)
     return fitting.fitted(recording)
 

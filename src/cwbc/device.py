@@ -7,6 +7,25 @@ from typing import Any, Literal
 
 import jax
 
+from cwbc.errors import InputError
+
+
+def use_device(device: str | None) -> str:
+    """Settle where to compute; "cpu" or "gpu"."""
+    if device is not None:
+        platform = {"cpu": "cpu", "gpu": "cuda"}[device]
+        jax.config.update("jax_platforms", platform)  # type: ignore[no-untyped-call]
+    try:
+        backend = jax.default_backend()
+    except (RuntimeError, AssertionError) as error:  # jax asserts where it has no plugin for the platform
+        if device != "gpu":
+            raise
+        raise InputError(
+            "--device gpu: jax finds no GPU; install the extra with `pip install 'cwbc[cuda]'` on a machine "
+            "with an NVIDIA GPU"
+        ) from error
+    return "cpu" if backend == "cpu" else "gpu"
+
 
 def on_cpu() -> bool:
     """Whether computation is on a CPU rather than an accelerator."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from tyro.conf import Positional, arg
@@ -14,6 +14,8 @@ Whole = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
 Real = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
 Environment = Annotated[str | None, arg(metavar="ID", help_behavior_hint="")]
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff, arg(help_behavior_hint="")]
+Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
+Device = Annotated[Literal["cpu", "gpu"] | None, arg(metavar="cpu|gpu", help_behavior_hint="")]
 Dataset = Annotated[Positional[str], arg(metavar="DATASET", help_behavior_hint="")]
 
 

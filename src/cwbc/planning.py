@@ -14,7 +14,7 @@ from cwbc import fitting, option_types, runs
 from cwbc.datasets import read
 from cwbc.datasets.source import Progress
 from cwbc.design import Design
-from cwbc.device import default_precision, default_preset
+from cwbc.device import default_precision, default_preset, use_device
 from cwbc.errors import InputError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
@@ -100,23 +100,6 @@ class Plan:
             runs.check_same(directory, config, overwrite)
         for directory, config in planned if overwrite else []:  # once all of them are known to be all right
             runs.discard_other(directory, config)
-
-
-def use_device(device: str | None) -> str:
-    """Settle where to compute; "cpu" or "gpu"."""
-    if device is not None:
-        platform = {"cpu": "cpu", "gpu": "cuda"}[device]
-        jax.config.update("jax_platforms", platform)  # type: ignore[no-untyped-call]
-    try:
-        backend = jax.default_backend()
-    except (RuntimeError, AssertionError) as error:  # jax asserts where it has no plugin for the platform
-        if device != "gpu":
-            raise
-        raise InputError(
-            "--device gpu: jax finds no GPU; install the extra with `pip install 'cwbc[cuda]'` on a machine "
-            "with an NVIDIA GPU"
-        ) from error
-    return "cpu" if backend == "cpu" else "gpu"
 
 
 def check_methods(

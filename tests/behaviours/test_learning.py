@@ -20,7 +20,6 @@ SETTINGS = Settings(
     batch=64,
     capacity=8000,
     warmup=400,
-    refill=80,
     actor_width=16,
     critic_width=32,
     actor_rate=3e-3,

@@ -34,7 +34,6 @@ SMALL = Settings(
     batch=64,
     capacity=512,
     warmup=8,
-    refill=8,
     actor_width=16,
     critic_width=32,
     actor_rate=3e-3,
@@ -130,7 +129,7 @@ def test_the_temperature_falls_above_the_target_entropy_and_rises_below(entropy:
 
 def test_a_bandit_is_solved() -> None:
     """One step, reward -(action - 0.5 · observation)²: the best action is half of the observation."""
-    settings = dataclasses.replace(SMALL, copies=512, warmup=512, refill=512)
+    settings = dataclasses.replace(SMALL, copies=512, warmup=512)
     generator = np.random.default_rng(0)
     observations = generator.uniform(-1, 1, (512, 1))
     actions = generator.uniform(-1, 1, (512, 1))

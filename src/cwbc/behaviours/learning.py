@@ -15,11 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from cwbc.behaviours import replay, sac
-from cwbc.behaviours.album import Album
-from cwbc.behaviours.behaviour import Behaviour
+from cwbc.behaviours.album import Album, Report
 from cwbc.behaviours.collecting import Collector
 from cwbc.behaviours.replay import Replay
-from cwbc.behaviours.sac import Metrics, Settings, State
+from cwbc.behaviours.sac import Settings, State
 
 SAVE_INTERVAL = 60.0  # seconds between checkpoints
 # Often while a learner changes fast: 40 between ten thousand steps and a million.
@@ -33,22 +32,27 @@ def train(
     steps: int,
     directory: Path,
     episodes: int = 10,
+    command: str = "cwbc.behaviours.learning.train",
     threads: int = 0,
     progress: Callable[[int], None] | None = None,
-    report: Callable[[Behaviour], None] | None = None,
+    report: Report | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    overwrite: bool = False,
 ) -> int:
     """Train to a number of steps, or go on from where an earlier call was cut off; the steps that are done.
 
     Args:
         directory: gets a checkpoint, and for each seed the snapshots through training.
-        episodes: that measure each snapshot, without noise in the actions.
+        episodes: that measure each snapshot, in either way of acting.
+        command: what the manifests say that made them.
         threads: for the physics; 0 takes every core.
-        report: told each snapshot once it is measured; called from another thread.
+        overwrite: begin anew where the directory holds another training, instead of refusing.
+        report: told each snapshot once it is measured, from another thread.
     """
-    album = Album(directory, environment, settings, seeds, episodes, threads, report)
+    album = Album(directory, environment, settings, seeds, episodes, command, threads, report)
     try:
-        return _Loop(environment, settings, seeds, threads, album, progress, should_stop).run(steps)
+        loop = _Loop(environment, settings, seeds, threads, album, progress, should_stop)
+        return loop.run(steps, overwrite)
     finally:
         album.close()
 
@@ -63,17 +67,19 @@ class _Loop:
     progress: Callable[[int], None] | None
     should_stop: Callable[[], bool]
 
-    def run(self, steps: int) -> int:
+    def run(self, steps: int, overwrite: bool) -> int:
         settings, keys = self.settings, _keys(self.seeds)
         collector = Collector(self.environment, self.seeds, settings.copies, self.threads)
         sizes = collector.simulator.observation_size, collector.simulator.action_size
-        state, step = self.album.resume(initialize(settings, *sizes, keys))
+        state, step = self.album.resume(initialize(settings, *sizes, keys), steps, overwrite)
+        if step >= steps:
+            return step
         collector.begin(step)
-        memory = _empty(settings, *sizes, len(self.seeds))
-        update_from = max(settings.warmup, step + settings.refill if step else 0)
+        width = replay.columns(*sizes)
+        history = self.album.history((len(self.seeds), settings.capacity, width), step)
+        memory = replay.restore(history, step)
         if step == 0:
             self.album.add(state, step, collector.bounds)
-        metrics: Metrics = {}
         fresh, saved = None, time.monotonic()
         while step < steps:
             actions: Any = (
@@ -83,21 +89,26 @@ class _Loop:
             )
             # Queued behind the actions: the device learns while the simulator makes the next transitions.
             if fresh is not None:
-                updates = settings.updates if step >= update_from else 0
-                state, memory, metrics = learn(settings, state, memory, fresh, keys, step, updates)
+                updates = settings.updates if step >= settings.warmup else 0
+                state, memory = learn(settings, state, memory, fresh, keys, step, updates)
             fresh = collector.step(np.asarray(actions))
+            row = step % settings.capacity
+            history[:, row : row + settings.copies] = fresh
             step += settings.copies
-            if step > update_from and _is_due(step - settings.copies, step):
-                self.album.add(state, step, collector.bounds, metrics)
+            if step >= steps or (step > settings.warmup and _is_due(step - settings.copies, step)):
+                self.album.add(state, step, collector.bounds)
             if self.progress is not None:
                 self.progress(min(step, steps))
             stopping = self.should_stop()
             if stopping or step >= steps or time.monotonic() - saved > SAVE_INTERVAL:
+                history.flush()
                 self.album.checkpoint(state, step)
                 saved = time.monotonic()
             if stopping:
                 break
         collector.simulator.close()
+        if step >= steps:
+            self.album.discard_history()
         return step
 
 
@@ -126,14 +137,14 @@ def learn(
     keys: jax.Array,
     step: int,
     updates: int,
-) -> tuple[State, Replay, Metrics]:
+) -> tuple[State, Replay]:
     """Take in the fresh rows of every seed, [seed, copy, column], and update each seed's learner."""
     if updates == 0:
-        return state, jax.vmap(replay.insert)(memory, fresh), {}
+        return state, jax.vmap(replay.insert)(memory, fresh)
 
-    def one(state: State, memory: Replay, fresh: jax.Array, key: jax.Array) -> tuple[State, Replay, Metrics]:
+    def one(state: State, memory: Replay, fresh: jax.Array, key: jax.Array) -> tuple[State, Replay]:
         key = jax.random.fold_in(jax.random.fold_in(key, 2), step)
-        return sac.learn(settings, state, memory, fresh, key, updates)
+        return sac.learn(settings, state, memory, fresh, key, updates)[:2]
 
     return jax.vmap(one)(state, memory, fresh, keys)
 
@@ -150,9 +161,3 @@ def initialize(settings: Settings, observation_size: int, action_size: int, keys
         return sac.initialize(settings, observation_size, action_size, jax.random.fold_in(key, 0))
 
     return jax.vmap(one)(keys)
-
-
-def _empty(settings: Settings, observation_size: int, action_size: int, count: int) -> Replay:
-    single = replay.empty(settings.capacity, observation_size, action_size)
-    stacked: Replay = jax.tree.map(lambda x: jnp.broadcast_to(x, (count, *x.shape)).copy(), single)
-    return stacked

@@ -33,10 +33,23 @@ class Rows:
     next_observations: jax.Array  # [..., dimension], before any reset
 
 
+def columns(observation_size: int, action_size: int) -> int:
+    """The width of a packed row."""
+    return 2 * observation_size + action_size + 2
+
+
 def empty(capacity: int, observation_size: int, action_size: int) -> Replay:
     """A replay that holds nothing."""
-    rows = jnp.zeros((capacity, 2 * observation_size + action_size + 2))
+    rows = jnp.zeros((capacity, columns(observation_size, action_size)))
     return Replay(rows, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+
+def restore(history: NDArray[np.float32], steps: int) -> Replay:
+    """The replays of several learners after so many steps each, from all their rows [seed, row, column]."""
+    count, capacity = history.shape[:2]
+    position, filled = (jnp.full(count, n, jnp.int32) for n in (steps % capacity, min(steps, capacity)))
+    # A copy: on a CPU the device's array could be the file's own memory, which is written to.
+    return Replay(jnp.array(history, copy=True), position, filled)
 
 
 def insert(replay: Replay, fresh: jax.Array) -> Replay:

@@ -10,12 +10,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from cwbc.behaviours.behaviour import LOG_DEVIATIONS
 from cwbc.behaviours.replay import Replay, Rows, insert, unpack
 from cwbc.errors import require
 from cwbc.layers import Parameters, dense, layer_norm, linear, norm
-
-# The spread of an action is squashed smoothly into this range: clipping would stop its gradient.
-LOG_DEVIATIONS = (-5.0, 2.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +25,6 @@ class Settings:
     batch: int = 512
     capacity: int = 1_000_000  # transitions that the replay holds
     warmup: int = 10_000  # steps with uniform actions before the first update
-    refill: int = 100_000  # steps without updates after a resume, which finds the replay empty
     actor_width: int = 64  # small, since it is what is shipped
     critic_width: int = 256
     actor_rate: float = 3e-4
@@ -41,7 +38,6 @@ class Settings:
         fits = self.capacity >= self.copies and self.capacity % self.copies == 0
         require(fits, "capacity", self.capacity, f"a multiple of copies ({self.copies})")
         require(self.warmup >= self.copies, "warmup", self.warmup, f"at least copies ({self.copies})")
-        require(self.refill >= self.copies, "refill", self.refill, f"at least copies ({self.copies})")
         require(0 <= self.discount < 1, "discount", self.discount, "at least 0 and below 1")
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
 

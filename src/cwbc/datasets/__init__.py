@@ -77,11 +77,15 @@ def _found(dataset: str | os.PathLike[str], options: ColumnOptions, progress: Pr
         return recording
     if path.exists() and not path.is_dir():
         return _read_file(path, options, progress)
+    from cwbc.datasets import made
     from cwbc.datasets.minari import places
 
     if (entry := store.find(name)) is not None:
         _check_no_options(name, options)
         return entry.read()
+    if name in made.CATALOGUE:
+        _check_no_options(name, options)
+        return made.Order.of(name).make(progress=progress).read()
     if (folder := places.local(name)) is not None:
         _check_no_options(name, options)
         from cwbc.datasets.minari import reading
@@ -137,7 +141,7 @@ def _format(path: Path) -> str:
 
 
 def _unknown(name: str) -> InputError:
-    from cwbc.datasets import d4rl, store
+    from cwbc.datasets import d4rl, made, store
     from cwbc.datasets.minari import places
 
     if published := d4rl.find(name):
@@ -149,7 +153,7 @@ def _unknown(name: str) -> InputError:
         return InputError(f"{path} is a folder with neither Parquet files nor a Minari dataset in it")
     beside = [str(p) for p in path.parent.iterdir() if p.suffix in _SUFFIXES] if path.parent.is_dir() else []
     missing = ": no such file" if path.suffix in _SUFFIXES else ""
-    names = store.names() + [p.d4rl_name for p in d4rl.CATALOGUE] + places.local_names()
+    names = [*store.names(), *made.CATALOGUE, *(p.d4rl_name for p in d4rl.CATALOGUE), *places.local_names()]
     if places.is_id(name) and "/" in name:
         hint = f"`cwbc data download {name}` gets it, if it is one of Minari's"
     elif near := difflib.get_close_matches(name, sorted({*names, *beside}), n=3):

@@ -26,7 +26,7 @@ VARIABLE = "CWBC_DATA"  # the environment variable that moves the store
 MANIFEST = "cwbc-manifest.json"
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
-_RESERVED = ("cwbc", "d4rl")
+RESERVED = ("cwbc", "d4rl")
 _FORMAT = 1  # of the manifest
 _LONGEST = 100  # letters of a name; folders take no more than 255
 
@@ -127,7 +127,7 @@ def check_name(name: str, overwrite: bool = False) -> None:
             f"{name!r} is not a name for a dataset; --name takes up to {_LONGEST} letters, digits and ._+- "
             "in parts divided by /"
         )
-    if name in _RESERVED:
+    if name in RESERVED:
         raise InputError(f"{name} is where other datasets lie; choose another --name")
     folder = root() / name
     if (folder / MANIFEST).exists() and not overwrite:

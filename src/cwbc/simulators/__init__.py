@@ -61,6 +61,13 @@ def make(environment: str, count: int, threads: int = 0) -> Simulator:
     return generic.Generic(environment, count)
 
 
+def is_batched(environment: str) -> bool:
+    """Whether many copies of an environment cost less than as many single ones."""
+    from cwbc.simulators import locomotion
+
+    return environment in locomotion.ROBOTS
+
+
 def time_limit(environment: str) -> int | None:
     """The longest that an episode of a registered environment can be, or None where that is not known."""
     import gymnasium

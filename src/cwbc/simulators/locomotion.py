@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class Locomotion:
         with quiet_mujoco():
             model = mujoco.MjModel.from_xml_path(str(assets / robot.model))
         self._robot = robot
-        self.batch = Batch(model, count, threads)
+        self.batch = Batch(model, count, threads or _cores())
         self._initial = model.qpos0.copy()  # [position]
         self._duration = model.opt.timestep * robot.frame_skip
         self._elapsed = np.zeros(count, np.int64)  # [episode]
@@ -170,3 +171,10 @@ class Locomotion:
         """All but the distance travelled, which a policy must not depend on."""
         clip = self._robot.velocity_clip
         return np.concatenate((positions[:, 1:], velocities.clip(-clip, clip)), axis=1)
+
+
+def _cores() -> int:
+    """Those that this process may use; MuJoCo by itself would count those of the whole machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

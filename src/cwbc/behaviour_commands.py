@@ -1,0 +1,124 @@
+"""What `cwbc behaviours` does; only training needs jax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from cwbc.behaviours import series, zoo
+from cwbc.behaviours.series import Series, Snapshot
+from cwbc.cli_behaviours import Show, Train
+from cwbc.errors import require, unknown
+from cwbc.option_types import given
+from cwbc.wording import amount
+
+
+def run(action: Train | Show, command_line: str) -> None:
+    """Do what was asked for."""
+    if isinstance(action, Show):
+        show(action)
+    else:
+        train(action, command_line)
+
+
+def show(action: Show) -> None:
+    """Snapshots and what they earn."""
+    console = Console()
+    if action.place is None:
+        console.print(_overview([zoo.series(task) for task in zoo.TASKS]))
+        return
+    if action.place in zoo.TASKS:
+        found = zoo.series(action.place)
+    elif not Path(action.place).is_dir():
+        raise unknown("behaviours", action.place, zoo.TASKS)
+    else:
+        found = series.read(Path(action.place))
+    console.print(_snapshots(found))
+    about = f"{found.environment}, {found.episodes} episodes each; seed {found.seed} of `{found.command}`"
+    console.print(f"{about} on {found.device}", highlight=False, markup=False)
+
+
+def train(action: Train, command_line: str) -> None:
+    """Train behaviours, or go on where an earlier call was cut off."""
+    from cwbc import commands
+    from cwbc.behaviours import album, learning
+    from cwbc.behaviours.sac import Settings
+    from cwbc.device import use_device
+    from cwbc.progress import progress
+    from cwbc.training import Interrupted
+
+    for name in ("seeds", "steps", "episodes"):
+        require(getattr(action, name) >= 1, f"--{name}", getattr(action, name), "at least 1")
+    settings = Settings(**given(action.learner))
+    device = use_device(action.device)
+    out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")
+    with commands.stoppable(command_line) as session:
+        learners = f"{action.seeds} learner{'s' * (action.seeds > 1)}"
+        session.say(f"{action.task}: {learners}, {action.steps:,} steps, on the {device.upper()}")
+        session.training = True
+        done = album.steps_done(out)
+        with progress(session.console, f"training {action.task}", action.steps, "steps", done) as update:
+            done = learning.train(
+                action.task,
+                settings,
+                tuple(range(action.seeds)),
+                action.steps,
+                out,
+                action.episodes,
+                command_line,
+                progress=update,
+                report=_teller(session.say, action.seeds),
+                should_stop=lambda: session.stopping,
+                overwrite=action.overwrite,
+            )
+        if done < action.steps:
+            raise Interrupted
+        best = series.read(out)
+        session.output.print(_overview([best]))
+        session.say(f"behaviours: {out}")
+        name = action.task.rsplit("/", 1)[-1].split("-")[0].lower()
+        session.say(f"`cwbc data make {name}/medium-replay-v0 --behaviours {out}` makes a dataset of them")
+
+
+def _teller(say: Callable[[str], None], seeds: int) -> Callable[[int, Snapshot], None]:
+    """A function that says what a snapshot earned, once all seeds are measured."""
+    returns: list[str] = []
+
+    def tell(seed: int, snapshot: Snapshot) -> None:
+        returns.append(amount(snapshot.stochastic.mean))
+        if len(returns) == seeds:
+            say(f"after {snapshot.steps:,} steps: return {', '.join(returns)}")
+            returns.clear()
+
+    return tell
+
+
+def _overview(all_series: list[Series]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("environment", "snapshots", "untrained", "medium", "expert", "expert without noise"):
+        table.add_column(title, justify="left" if title == "environment" else "right")
+    for one in all_series:
+        returns = (one.snapshots[0].stochastic, one.medium.stochastic, one.expert.stochastic)
+        best = max(snapshot.deterministic.mean for snapshot in one.snapshots)
+        row = (str(len(one.snapshots)), *(amount(measured.mean) for measured in returns), amount(best))
+        table.add_row(one.environment, *row)
+    return table
+
+
+def _snapshots(one: Series) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("steps", "return", "±", "without noise", "±", ""):
+        table.add_column(title, justify="right" if title else "left")
+    for snapshot in one.snapshots:
+        marks = [
+            word
+            for word, marked in (("medium", one.medium), ("expert", one.expert))
+            if marked.steps == snapshot.steps
+        ]
+        ways = (snapshot.stochastic, snapshot.deterministic)
+        numbers = [amount(number) for way in ways for number in (way.mean, way.deviation)]
+        table.add_row(f"{snapshot.steps:,}", *numbers, ", ".join(marks))
+    return table
