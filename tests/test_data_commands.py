@@ -136,7 +136,7 @@ def test_a_name_that_is_taken(tmp_path: Path, capsys: Said) -> None:
     assert "there is a dataset mine already; --overwrite replaces it" in capsys.readouterr().err
     assert run("data", "import", "logs.csv", "--name=mine", "--overwrite") == 0
     assert run("data", "import", "logs.csv", "--name=hopper-medium-v2") == 2
-    assert "hopper-medium-v2 is a dataset of D4RL's; choose another --name" in capsys.readouterr().err
+    assert "hopper-medium-v2 is the name of another dataset; choose another --name" in capsys.readouterr().err
     assert run("data", "check", "nothere.csv", "--reward=paid") == 2
     assert "unknown dataset 'nothere.csv': no such file" in capsys.readouterr().out
     assert run("data", "import", "logs.csv", "--name=../mine") == 2

@@ -11,12 +11,14 @@ from conftest import write_d4rl
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cwbc.behaviours.series import Measured, Series, Snapshot
 from cwbc.datasets.arrays import from_arrays
 from cwbc.trajectories import Trajectories
 
 HORIZON = 10
 ENVIRONMENT = "cwbc-toy-v0"
 DISCRETE_ENVIRONMENT = "cwbc-toy-discrete-v0"
+AIM = "cwbc-aim-v0"
 LARGEST = 0.5  # of the logged actions; the environment would take more
 
 
@@ -37,6 +39,28 @@ class Toy(gymnasium.Env[NDArray[np.float64], Any]):
         return self.np_random.normal(size=2), float(np.sum(action)), False, False, {}
 
 
+class Aim(gymnasium.Env[NDArray[np.float32], Any]):
+    """Five steps, each paid by how near the action is to a mark that is seen; actions reach from -2 to 2."""
+
+    observation_space = spaces.Box(-2, 2, (1,))
+    action_space = spaces.Box(-2, 2, (1,))
+
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        super().reset(seed=seed)
+        return self._moved(), {}
+
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        reward = 1 - float(np.abs(action - self._mark).sum())
+        return self._moved(), reward, False, False, {}
+
+    def _moved(self) -> NDArray[np.float32]:
+        self._mark = self.np_random.uniform(-1.5, 1.5, 1).astype(np.float32)
+        return self._mark
+
+
+gymnasium.register(AIM, entry_point=Aim, max_episode_steps=5)  # type: ignore[arg-type]
 gymnasium.register(ENVIRONMENT, entry_point=Toy, max_episode_steps=HORIZON)  # type: ignore[arg-type]
 gymnasium.register(
     DISCRETE_ENVIRONMENT,
@@ -44,6 +68,16 @@ gymnasium.register(
     max_episode_steps=HORIZON,
     kwargs={"discrete": True},
 )
+
+
+def learner(folder: Path, *returns: float) -> Series:
+    """A manifest of snapshots every ten steps with these returns; without noise, each of them earns 1000."""
+    calm = Measured(1000, 0, 1000)
+    snapshots = tuple(Snapshot(10 * i, calm, Measured(mean, 1, mean)) for i, mean in enumerate(returns))
+    folder.mkdir(parents=True, exist_ok=True)
+    series = Series(folder, "Hopper-v4", 0, 5, {"warmup": 15}, "command", "device", {}, snapshots)
+    series.write()
+    return series
 
 
 def toy_data(episodes: int = 60, full_length: bool = False, discrete: bool = False) -> Trajectories:

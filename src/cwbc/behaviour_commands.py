@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,7 +80,10 @@ def train(action: Train, command_line: str) -> None:
         best = series.read(out)
         session.output.print(_overview([best]))
         session.say(f"behaviours: {out}")
-        name = action.task.rsplit("/", 1)[-1].split("-")[0].lower()
+        if not best.learned:
+            session.say("none is better than the untrained one: more steps may help")
+            return
+        name = re.sub(r"-v\d+$", "", re.split("[/:]", action.task)[-1]).lower()
         session.say(f"`cwbc data make {name}/medium-replay-v0 --behaviours {out}` makes a dataset of them")
 
 

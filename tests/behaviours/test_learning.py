@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
+from toys import AIM
 
-from cwbc.behaviours import Behaviour, Settings, load, measure
+from cwbc.behaviours import series
 from cwbc.behaviours.collecting import Collector
 from cwbc.behaviours.learning import train
+from cwbc.behaviours.rollouts import measure
+from cwbc.behaviours.sac import Settings
+from cwbc.behaviours.series import EVALUATION_SEED, Snapshot
 from cwbc.errors import InputError
 
 SETTINGS = Settings(
@@ -27,77 +29,89 @@ SETTINGS = Settings(
 )
 
 
-class Aim(gymnasium.Env[Any, Any]):
-    """Five steps, each paid by how near the action is to a mark that is seen; actions reach from -2 to 2."""
-
-    observation_space = gymnasium.spaces.Box(-2, 2, (1,))
-    action_space = gymnasium.spaces.Box(-2, 2, (1,))
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self._mark = self.np_random.uniform(-1.5, 1.5, 1).astype(np.float32)
-        return self._mark, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        reward = 1 - float(np.abs(action - self._mark).sum())
-        self._mark = self.np_random.uniform(-1.5, 1.5, 1).astype(np.float32)
-        return self._mark, reward, False, False, {}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _registered() -> None:
-    gymnasium.register("Aim-v0", Aim, max_episode_steps=5)  # type: ignore[arg-type]
-
-
 def test_a_learner_finds_the_mark_and_leaves_snapshots(tmp_path: Path) -> None:
     told: list[int] = []
-    reported: list[Behaviour] = []
+    reported: list[tuple[int, Snapshot]] = []
     done = train(
-        "Aim-v0", SETTINGS, (3, 4), 2800, tmp_path, episodes=20, progress=told.append, report=reported.append
+        AIM,
+        SETTINGS,
+        (3, 4),
+        2800,
+        tmp_path,
+        episodes=20,
+        command="cwbc behaviours train",
+        progress=told.append,
+        report=lambda *one: reported.append(one),
     )
     assert done == told[-1] == 2800
-    assert len(reported) == 2 * 11  # the beginning, and 1000, 1120, 1254, ... of each
+    assert not (tmp_path / "replay.npy").exists()
     for seed in (3, 4):
-        paths = sorted((tmp_path / f"seed-{seed}").iterdir())
-        assert [path.stem for path in paths[:3]] == ["000000000", "000001000", "000001120"]
-        first, last = load(paths[0]), load(paths[-1])
-        assert last.about["return"] > 4 > first.about["return"]  # of 5 at best
-        again = measure("Aim-v0", [last], 20, 1_000_003)
-        assert again.mean() == pytest.approx(last.about["return"])
+        own = series.read(tmp_path / f"seed-{seed}")
+        # The beginning, then 1000, 1120, 1254, ..., and the end.
+        assert [one.steps for one in own.snapshots[:4]] == [0, 1000, 1120, 1256]
+        assert own.snapshots[-1].steps == 2800
+        assert own.snapshots == tuple(snapshot for of, snapshot in reported if of == seed)
+        assert (own.seed, own.episodes, own.command) == (seed, 20, "cwbc behaviours train")
+        assert own.snapshots[-1].deterministic.mean > 4 > own.snapshots[0].deterministic.mean  # of 5 at best
+        for sampled in (False, True):
+            again = measure(AIM, [own.behaviour(own.snapshots[-1])], 20, EVALUATION_SEED, sampled).mean()
+            kept = own.snapshots[-1].stochastic if sampled else own.snapshots[-1].deterministic
+            assert again == pytest.approx(kept.mean, rel=1e-5)
 
 
-def test_a_stopped_training_goes_on(tmp_path: Path) -> None:
-    assert train("Aim-v0", SETTINGS, (3, 4), 2000, tmp_path, episodes=1, should_stop=lambda: True) == 8
-    assert train("Aim-v0", SETTINGS, (3, 4), 480, tmp_path, episodes=1) == 480
+def test_a_stopped_training_goes_on_with_all_that_it_had_seen(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def stop_later() -> bool:
+        seen.append(len(seen))
+        return len(seen) == 150
+
+    assert train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, should_stop=stop_later) == 1200
+    replay = np.load(tmp_path / "replay.npy", mmap_mode="r")
+    assert (replay[:, :1200, 4] != 0).all()  # where the next mark stands
+    assert not replay[:, 1200:].any()
+    before = series.read(tmp_path / "seed-3").snapshots
     told: list[int] = []
-    assert train("Aim-v0", SETTINGS, (3, 4), 600, tmp_path, episodes=1, progress=told.append) == 600
-    assert told[0] == 488
-    with pytest.raises(InputError, match="other seeds"):
-        train("Aim-v0", SETTINGS, (3, 5), 600, tmp_path, episodes=1)
+    assert train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, progress=told.append) == 2000
+    assert told[0] == 1208
+    after = series.read(tmp_path / "seed-3")
+    assert after.snapshots[: len(before)] == before
+    assert after.snapshots[-1].stochastic.mean > before[0].stochastic.mean
+    assert train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1) == 2000  # nothing is left to do
+    with pytest.raises(InputError, match=r"made with seeds \[3, 4\], not \[3, 5\]; give another --out"):
+        train(AIM, SETTINGS, (3, 5), 2000, tmp_path, episodes=1)
+    with pytest.raises(InputError, match="trained to its end, 2,000 steps"):
+        train(AIM, SETTINGS, (3, 4), 2400, tmp_path, episodes=1)
+    # The same training is never begun anew.
+    assert train(AIM, SETTINGS, (3, 4), 800, tmp_path, episodes=1, overwrite=True) == 2000
+
+
+def test_what_came_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
+    assert train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, should_stop=lambda: True) == 8
+    folder = tmp_path / "seed-3"
+    (folder / "000000500.safetensors").write_bytes(b"of a run that was killed")
+    (folder / "mine.safetensors").write_bytes(b"of somebody else")
+    train(AIM, SETTINGS, (3, 4), 480, tmp_path, episodes=1)
+    names = {path.name for path in folder.glob("*.safetensors")}
+    assert names == {"000000000.safetensors", "000000480.safetensors", "mine.safetensors"}
+
+
+def test_behaviours_without_their_checkpoint_are_not_overwritten(tmp_path: Path) -> None:
+    train(AIM, SETTINGS, (3, 4), 80, tmp_path, episodes=1)
+    (tmp_path / "learner.safetensors").unlink()
+    with pytest.raises(InputError, match="seed-3 holds behaviours already; give another --out"):
+        train(AIM, SETTINGS, (3, 4), 80, tmp_path, episodes=1)
+    assert train(AIM, SETTINGS, (3, 4), 80, tmp_path, episodes=1, overwrite=True) == 80
 
 
 def test_rows_keep_where_an_episode_ended_and_a_time_limit_is_no_termination() -> None:
-    collector = Collector("Aim-v0", (0, 1), 3)
+    collector = Collector(AIM, (0, 1), 3)
     for _ in range(5):
         before = collector.observations.copy()
         rows = collector.step(np.zeros((2, 3, 1), np.float32))
         np.testing.assert_array_equal(rows[..., 0], before[..., 0])
         assert not rows[..., 3].any()
     assert not np.isin(rows[..., 4], collector.observations).any()  # they began anew after the fifth step
-
-
-def test_behaviours_are_measured_from_the_same_starts() -> None:
-    collector = Collector("Aim-v0", (0,), 1)
-    actor = {
-        name: {"weight": np.zeros(shape, np.float32), "bias": np.zeros(shape[1], np.float32)}
-        for name, shape in {"first": (1, 4), "second": (4, 4), "output": (4, 2)}.items()
-    }
-    still = Behaviour(actor, *collector.bounds)
-    returns = measure("Aim-v0", [still, still], 6, seed=0)
-    np.testing.assert_array_equal(returns[0], returns[1])
-    assert len(np.unique(returns[0])) == 6
-    noisy = measure("Aim-v0", [still, still], 6, seed=0, stochastic=True)
-    assert not np.allclose(noisy[0], noisy[1])
 
 
 def test_discrete_actions_are_refused(tmp_path: Path) -> None:

@@ -187,6 +187,18 @@ def test_loading_is_silent_and_leaves_mujoco_as_it_was(
     assert [path.name for path in tmp_path.iterdir()] == ["MUJOCO_LOG.TXT"]
 
 
+def test_threads_do_not_undo_each_others_silence() -> None:
+    loud = mujoco.MjLogConfig.get()
+    assert loud.logto_console
+    first, second = quiet_mujoco(), quiet_mujoco()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not mujoco.MjLogConfig.get().logto_console
+    second.__exit__(None, None, None)
+    assert mujoco.MjLogConfig.get().logto_console
+
+
 def test_needs_neither_mujoco_for_the_interface_nor_gymnasiums_own_robots() -> None:
     program = (
         "import sys; from cwbc.simulators import make; assert 'mujoco' not in sys.modules;"

@@ -18,7 +18,7 @@ QUALITIES = ("random", "medium", "medium-replay", "medium-expert", "expert")
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     """The actors that a dataset is made of, in their order, each with its share of the steps."""
-    if series.expert.steps == 0:
+    if quality != "random" and not series.learned:
         raise InputError(f"{series.folder}: the learner never got better than it began; train it for longer")
     medium, expert = series.behaviour(series.medium), series.behaviour(series.expert)
     uniform = Uniform(medium.low, medium.high)

@@ -76,7 +76,13 @@ class Series:
         """The one nearest to a third of the way from where the learner began to where it got."""
         untrained = self.snapshots[0].stochastic.mean
         third = untrained + (self.expert.stochastic.mean - untrained) / 3
-        return min(self.snapshots, key=lambda snapshot: abs(snapshot.stochastic.mean - third))
+        trained = self.snapshots[1:] or self.snapshots
+        return min(trained, key=lambda snapshot: abs(snapshot.stochastic.mean - third))
+
+    @property
+    def learned(self) -> bool:
+        """Whether any training made it better."""
+        return self.expert is not self.snapshots[0]
 
     @property
     def warmup(self) -> int:

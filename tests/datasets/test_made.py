@@ -1,0 +1,136 @@
+"""Datasets made on the spot: by name, of a size, once; from the package's behaviours or one's own."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from test_cli import run
+
+import cwbc
+from cwbc.behaviours import zoo
+from cwbc.datasets import made, store
+from cwbc.datasets.made import CATALOGUE, Order
+
+Said = pytest.CaptureFixture[str]
+HOPPER = "cwbc/hopper/medium-v0"
+OWN = Path(zoo.__file__).parent / "snapshots" / "hopper"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+
+
+def make(*arguments: str) -> int:
+    return run("data", "make", *arguments)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_all_fifteen_can_be_made(name: str) -> None:
+    entry = Order.of(name, 4000).make()
+    data = cwbc.load(name)
+    assert data.content_hash == entry.content_hash
+    assert 2000 < data.steps <= 4000
+    assert data.horizon == 1000
+    _, task, version = name.split("/")
+    assert (data.environment or "").lower().startswith(task)
+    expert = zoo.series(task).expert.stochastic.mean
+    low, high = {
+        "random": (-0.05, 0.05),
+        "medium": (0.2, 0.6),
+        "medium-replay": (0, 0.3),
+        "medium-expert": (0.3, 0.8),
+        "expert": (0.75, 1.1),
+    }[version.removesuffix("-v0")]
+    assert low < data.returns.mean() / expert < high
+
+
+def test_sizes() -> None:
+    full = {name: Order.of(name, "full").size for name in CATALOGUE}
+    assert full["cwbc/hopper/medium-replay-v0"] == 402_000
+    assert full["cwbc/walker2d/medium-replay-v0"] == 302_000
+    assert full["cwbc/halfcheetah/medium-replay-v0"] == 202_000
+    assert {full[f"cwbc/{task}/medium-expert-v0"] for task in zoo.TASKS} == {2_000_000}
+    others = itertools.product(zoo.TASKS, ("random", "medium", "expert"))
+    assert {full[f"cwbc/{task}/{quality}-v0"] for task, quality in others} == {1_000_000}
+    assert {Order.of(name).size for name in CATALOGUE} == {200_000}
+    own = Order.of("my/medium-replay-v0", "full", OWN)
+    assert own.size == zoo.series("hopper").medium.steps  # all that the learner went through
+
+
+def test_a_dataset_is_made_once(capsys: Said) -> None:
+    assert make(HOPPER, "--size", "3000") == 0
+    said = capsys.readouterr().err
+    assert f"{HOPPER}: " in said
+    assert f"`cwbc data show {HOPPER}`" in said
+    (file,) = (store.root() / HOPPER).glob("*.hdf5")
+    made_at = file.stat().st_mtime_ns
+    assert make(HOPPER, "--size", "3000") == 0
+    assert f"{HOPPER} is here already" in capsys.readouterr().err
+    assert file.stat().st_mtime_ns == made_at
+    assert make(HOPPER, "--size", "4000") == 2
+    assert f"from `cwbc data make {HOPPER} --size 3000`; --overwrite replaces it" in capsys.readouterr().err
+    assert make(HOPPER, "--size", "4000", "--overwrite") == 0
+    assert cwbc.load(HOPPER).steps > 3000
+    capsys.readouterr()
+    assert run("data", "list") == 0
+    listed = capsys.readouterr().out
+    assert listed.count(HOPPER) == 1
+    assert "cwbc/walker2d/expert-v0" in listed
+
+
+def test_a_name_is_made_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Order.of(HOPPER, 3000)
+    monkeypatch.setattr(made.Order, "of", lambda name: small)
+    assert made.doing(HOPPER) == (f"making {HOPPER}", "steps")
+    assert cwbc.load(HOPPER).name == HOPPER
+    assert store.names() == [HOPPER]
+    assert made.doing(HOPPER) == (f"reading {HOPPER}", "values")
+
+
+def test_own_behaviours_make_datasets_of_any_name(capsys: Said) -> None:
+    assert make("lab/hop/expert-v3", "--behaviours", str(OWN), "--size", "2000") == 0
+    data = cwbc.load("lab/hop/expert-v3")
+    assert data.environment == "Hopper-v4"
+    assert data.returns.mean() > 3000
+    assert data.content_hash != Order.of("cwbc/hopper/expert-v0", 2000).make().content_hash
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["cwbc/hoper/medium-v0"], "did you mean 'cwbc/hopper/medium-v0'"),
+        (["medium"], "unknown dataset to make 'medium'"),
+        ([HOPPER, "--size", "many"], "--size must be a number of steps, or full; got many"),
+        ([HOPPER, "--size", "0"], "--size must be a number of steps, or full; got 0"),
+        ([HOPPER, "--size", "3"], "--size 3 is shorter than the first episode of Hopper-v4"),
+        (["my/hopper", "--behaviours", str(OWN)], "a name such as pendulum/medium-replay-v0 does"),
+        ([HOPPER, "--behaviours", str(OWN)], "choose another, such as my/hopper/medium-v0"),
+        (["my/medium-v0", "--behaviours", "nowhere"], "nowhere holds no trained behaviours"),
+    ],
+)
+def test_mistakes_are_told(arguments: list[str], why: str, capsys: Said) -> None:
+    assert make(*arguments) == 2
+    assert why in capsys.readouterr().err
+    assert store.names() == []
+
+
+def test_its_names_are_not_for_others(tmp_path: Path) -> None:
+    source = Order.of("my/medium-v0", 2000, OWN).make().path
+    assert run("data", "import", str(source), "--name", HOPPER) == 2
+
+
+def test_a_kill_leaves_nothing_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "adopt", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Order.of(HOPPER, 2000).make()
+    assert store.names() == []
+    assert Order.of(HOPPER, 2000).make().steps > 1000

@@ -1,0 +1,121 @@
+"""`cwbc behaviours` and `cwbc demo` as users meet them: from an environment to a compared dataset."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_cli import TINY, run
+from toys import AIM, write_toy
+
+import cwbc
+from cwbc import commands
+from cwbc.behaviours import series
+
+Said = pytest.CaptureFixture[str]
+SMALL = ["--copies", "8", "--updates", "4", "--batch", "64", "--capacity", "8000", "--warmup", "400"]
+SMALL += ["--actor-width", "16", "--critic-width", "32", "--actor-rate", "3e-3", "--critic-rate", "3e-3"]
+OUT = Path(f"behaviours/{AIM}")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+
+
+def train(*arguments: str) -> int:
+    return run("behaviours", "train", AIM, *SMALL, *arguments)
+
+
+def test_from_an_environment_to_a_comparison(capsys: Said) -> None:
+    assert train("--steps", "2000", "--episodes", "5") == 0
+    out, err = capsys.readouterr()
+    assert "after 1,000 steps: return " in err
+    assert f"`cwbc data make cwbc-aim/medium-replay-v0 --behaviours {OUT}`" in err.replace("\n", " ")
+    assert AIM in out
+    assert (own := series.read(OUT)).command.startswith(f"cwbc behaviours train {AIM}")
+    assert run("behaviours", "show", str(OUT)) == 0
+    shown = capsys.readouterr().out
+    assert "medium" in shown
+    assert f"{own.expert.steps:,}" in shown
+    for quality in ("medium-replay", "expert"):
+        assert run("data", "make", f"aim/{quality}-v0", "--behaviours", str(OUT), "--size", "500") == 0
+    assert cwbc.load("aim/expert-v0").returns.mean() > cwbc.load("aim/medium-replay-v0").returns.mean()
+    assert run("compare", "aim/medium-replay-v0", "rvs", *TINY, "--out", "runs/aim") == 0
+    assert (
+        json.loads(Path("runs/aim/config.json").read_text())["runs"]["rvs"]["dataset"]["environment"] == AIM
+    )
+
+
+def test_the_zoo_is_shown(capsys: Said) -> None:
+    assert run("behaviours", "show") == 0
+    overview = capsys.readouterr().out
+    assert all(name in overview for name in ("Hopper-v4", "Walker2d-v4", "HalfCheetah-v4"))
+    assert run("behaviours", "show", "walker2d") == 0
+    assert "454,752" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["train", "Pendulun-v1"], "unknown environment 'Pendulun-v1'; did you mean 'Pendulum-v1'"),
+        (["train", "CartPole-v1"], "CartPole-v1 has no bounded continuous actions"),
+        (["train", AIM, "--steps", "0"], "--steps must be at least 1"),
+        (["train", AIM, "--batch", "0"], "batch must be at least 1"),
+        (["train", AIM, "--capacity", "1001"], "capacity must be a multiple of copies (16)"),
+        (["show", "hoper"], "did you mean 'hopper'?"),
+        (["show", "."], "holds no trained behaviours"),
+    ],
+)
+def test_mistakes_are_told_and_leave_nothing(arguments: list[str], why: str, capsys: Said) -> None:
+    assert run("behaviours", *arguments) == 2
+    assert why in capsys.readouterr().err.replace("\n", " ")
+    assert not any(Path.cwd().rglob("*.safetensors"))
+
+
+def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
+    task = f"toys:{AIM}"
+    command = [sys.executable, "-m", "cwbc", "behaviours", "train", task, *SMALL, "--episodes", "1"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    out = tmp_path / "behaviours" / f"toys-{AIM}"
+
+    def cut_off(number: signal.Signals, after: str) -> tuple[int, str]:
+        with subprocess.Popen(
+            command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        ) as process:
+            deadline = time.monotonic() + 120
+            while not (out / "seed-0" / after).exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.send_signal(number)
+            said = process.communicate(timeout=120)[1]
+            return process.returncode, said
+
+    cut_off(signal.SIGKILL, "000001000.safetensors")
+    status, said = cut_off(signal.SIGINT, "000001256.safetensors")
+    assert status == 130
+    assert "interrupted; this goes on with it:" in said
+    stopped = series.read(out)
+    assert [one.steps for one in stopped.snapshots[:4]] == [0, 1000, 1120, 1256]
+    assert {path.name for path in stopped.folder.glob("*.safetensors")} == {s.file for s in stopped.snapshots}
+    assert (out / "replay.npy").exists()
+
+
+def test_the_demo_compares_and_tells_the_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.setattr(commands, "DEMO_DATA", str(write_toy(tmp_path / "toy.hdf5")))
+    assert run("demo", "--steps", "20", "--seeds", "2") == 0
+    said = capsys.readouterr().out
+    table, chart, sentence, where = (
+        said.index(x) for x in ("method", "asked return", "Asked for", "report:")
+    )
+    assert table < chart < sentence < where
+    assert Path("runs/demo/report.html").exists()
