@@ -74,7 +74,7 @@ def test_logs_of_every_format_are_imported(kind: str, tmp_path: Path, capsys: Sa
     assert "not used: note" in said
     assert "warning: 1 of 3 episodes have one step" in said
     assert "observations from observation_0, observation_1" in said
-    assert "mine: 3 episodes, 6 steps, returns -0.5 to 10, environment unknown" in said
+    assert "mine: 3 episodes, 6 steps, returns −0.5 to 10, environment unknown" in said
     data = cwbc.load("mine")
     assert data.returns.tolist() == [6, 10, -0.5]
     assert data.observation_names == ("observation_0", "observation_1")

@@ -53,14 +53,18 @@ def train(action: Train, command_line: str) -> None:
 
     for name in ("seeds", "steps", "episodes"):
         require(getattr(action, name) >= 1, f"--{name}", getattr(action, name), "at least 1")
-    settings = Settings(**given(action.learner))
+    # A tenth of a short training, as the learner of a long one takes its time to look around.
+    warmup = min(Settings.warmup, max(action.steps // 10, Settings.copies))
+    settings = Settings(**{"warmup": warmup} | given(action.learner))
     device = use_device(action.device)
     out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")
     with commands.stoppable(command_line) as session:
         learners = f"{action.seeds} learner{'s' * (action.seeds > 1)}"
         session.say(f"{action.task}: {learners}, {action.steps:,} steps, on the {device.upper()}")
-        session.training = True
         done = album.steps_done(out)
+        if done:
+            session.say(f"going on from step {done:,}" if done < action.steps else "already trained")
+        session.training = True
         with progress(session.console, f"training {action.task}", action.steps, "steps", done) as update:
             done = learning.train(
                 action.task,
@@ -105,10 +109,11 @@ def _overview(all_series: list[Series]) -> Table:
     for title in ("environment", "snapshots", "untrained", "medium", "expert", "expert without noise"):
         table.add_column(title, justify="left" if title == "environment" else "right")
     for one in all_series:
-        returns = (one.snapshots[0].stochastic, one.medium.stochastic, one.expert.stochastic)
-        best = max(snapshot.deterministic.mean for snapshot in one.snapshots)
-        row = (str(len(one.snapshots)), *(amount(measured.mean) for measured in returns), amount(best))
-        table.add_row(one.environment, *row)
+        expert = one.expert
+        returns = (one.snapshots[0].stochastic, one.medium.stochastic, expert.stochastic, expert.deterministic)
+        table.add_row(
+            one.environment, str(len(one.snapshots)), *(amount(measured.mean) for measured in returns)
+        )
     return table
 
 

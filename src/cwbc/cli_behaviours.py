@@ -26,7 +26,7 @@ class LearnerOptions:
     capacity: Whole = None
     """Transitions that the replay holds (default: 1,000,000)."""
     warmup: Whole = None
-    """Steps with uniform actions before the first update (default: 10,000)."""
+    """Steps with uniform actions before the first update (default: 10,000, at most a tenth of --steps)."""
     actor_width: Whole = None
     """Hidden dimension of the actor, which is what is kept (default: 64)."""
     critic_width: Whole = None

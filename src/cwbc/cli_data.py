@@ -98,7 +98,7 @@ class Make:
     name: Name
     """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
     size: Size = "200000"
-    """Steps, or full: D4RL's 1,000,000, and 2,000,000 for medium-expert (default: 200000)."""
+    """Steps, or full: D4RL's 1 M, 2 M for medium-expert, 202,000 to 402,000 for replays (default: 200000)."""
     behaviours: Folder = None
     """A directory that `cwbc behaviours train` made (default: the behaviours that come with cwbc)."""
     overwrite: Flag = False

@@ -23,6 +23,7 @@ from cwbc.files import replace_atomically
 from cwbc.findings import Finding, Rejected
 from cwbc.progress import gauge
 from cwbc.recordings import Recording
+from cwbc.wording import amount
 
 
 def run(action: cli_data.Action) -> int:
@@ -289,7 +290,7 @@ def _tell_kept(entry: store.Entry) -> None:
     environment = entry.environment or "unknown"
     _say(
         f"{entry.name}: {_count(entry.episodes, 'episode')}, {_count(entry.steps, 'step')}, returns "
-        f"{entry.lowest:,.6g} to {entry.best:,.6g}, environment {environment}"
+        f"{amount(entry.lowest)} to {amount(entry.best)}, environment {environment}"
     )
     _say(f"`cwbc data show {entry.name}` shows it")
 

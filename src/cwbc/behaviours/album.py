@@ -45,7 +45,7 @@ class Album:
         report: Report | None = None,
     ) -> None:
         self._directory, self._threads, self._report = directory, threads, report
-        self._identity = {
+        self._identity: dict[str, Any] = {
             "environment": environment,
             "seeds": list(seeds),
             "episodes": episodes,
@@ -96,12 +96,14 @@ class Album:
             taken = [own.folder for own in self._series if (own.folder / series.MANIFEST).exists()]
             return f"{taken[0]} holds behaviours already" if taken else None
         description = checkpoints.read_description(path)
-        for name, value in self._identity.items():
-            if (found := description.get(name)) != value:
-                return f"{path} was made with {name} {json.dumps(found)}, not {json.dumps(value)}"
+        then = {**description, **description.get("settings", {})}
+        now = {**self._identity, **self._identity["settings"]}
+        for name in (set(now) & set(then)) - {"settings"}:
+            if then[name] != now[name]:
+                return f"{path} was made with {name} {json.dumps(then[name])}, not {json.dumps(now[name])}"
         step = int(description["step"])
         if step < steps and step and not (self._directory / _HISTORY).exists():
-            return f"{path} is trained to its end, {step:,} steps, without its replay it cannot go on"
+            return f"{path} is trained to its end, {step:,} steps; it cannot go on without its replay"
         return None
 
     def history(self, shape: tuple[int, int, int], step: int) -> np.memmap[Any, np.dtype[np.float32]]:

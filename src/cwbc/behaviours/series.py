@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -76,8 +77,8 @@ class Series:
         """The one nearest to a third of the way from where the learner began to where it got."""
         untrained = self.snapshots[0].stochastic.mean
         third = untrained + (self.expert.stochastic.mean - untrained) / 3
-        trained = self.snapshots[1:] or self.snapshots
-        return min(trained, key=lambda snapshot: abs(snapshot.stochastic.mean - third))
+        better = [snapshot for snapshot in self.snapshots if snapshot.stochastic.mean > untrained]
+        return min(better or self.snapshots, key=lambda snapshot: abs(snapshot.stochastic.mean - third))
 
     @property
     def learned(self) -> bool:
@@ -88,6 +89,11 @@ class Series:
     def warmup(self) -> int:
         """Steps that the learner took with uniform actions, before it learned anything."""
         return int(self.settings["warmup"])
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these snapshots from others that lay in the same folder."""
+        return hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()[:12]
 
     def write(self) -> None:
         """Replace the manifest in its folder."""

@@ -46,8 +46,10 @@ class Order:
         quality, task = _parts(name, own=folder is not None)
         series = zoo.series(task) if folder is None else behaviours.read(folder)
         steps = _steps(size, quality, _REPLAYS[task] if folder is None else series.medium.steps)
-        made_of = "" if folder is None else f" --behaviours {folder}"
-        return cls(name, quality, series, steps, f"cwbc data make {name} --size {steps}{made_of}")
+        command = f"cwbc data make {name} --size {steps}"
+        if folder is not None:
+            command += f" --behaviours {folder} (manifest {series.fingerprint})"
+        return cls(name, quality, series, steps, command)
 
     def kept(self) -> store.Entry | None:
         """The very same dataset, where it was made before."""
