@@ -109,11 +109,9 @@ def _overview(all_series: list[Series]) -> Table:
     for title in ("environment", "snapshots", "untrained", "medium", "expert", "expert without noise"):
         table.add_column(title, justify="left" if title == "environment" else "right")
     for one in all_series:
-        expert = one.expert
-        returns = (one.snapshots[0].stochastic, one.medium.stochastic, expert.stochastic, expert.deterministic)
-        table.add_row(
-            one.environment, str(len(one.snapshots)), *(amount(measured.mean) for measured in returns)
-        )
+        drawn = [snapshot.stochastic for snapshot in (one.snapshots[0], one.medium, one.expert)]
+        returns = [amount(measured.mean) for measured in (*drawn, one.expert.deterministic)]
+        table.add_row(one.environment, str(len(one.snapshots)), *returns)
     return table
 
 
