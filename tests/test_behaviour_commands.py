@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from test_cli import TINY, run
 from toys import AIM, write_toy
 
 import cwbc
-from cwbc import commands
+from cwbc import checkpoints, commands
 from cwbc.behaviours import series
 
 Said = pytest.CaptureFixture[str]
@@ -70,6 +69,7 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
         (["train", "CartPole-v1"], "CartPole-v1 has no bounded continuous actions"),
         (["train", AIM, "--steps", "0"], "--steps must be at least 1"),
         (["train", AIM, "--batch", "0"], "batch must be at least 1"),
+        (["train", AIM, "--actor-rate", "-1"], "actor_rate must be positive"),
         (["train", AIM, "--capacity", "1001"], "capacity must be a multiple of copies (16)"),
         (["show", "hoper"], "did you mean 'hopper'?"),
         (["show", "."], "holds no trained behaviours"),
@@ -82,28 +82,40 @@ def test_mistakes_are_told_and_leave_nothing(arguments: list[str], why: str, cap
 
 
 def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
-    task = f"toys:{AIM}"
-    command = [sys.executable, "-m", "cwbc", "behaviours", "train", task, *SMALL, "--episodes", "1"]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    out = tmp_path / "behaviours" / f"toys-{AIM}"
+    task, out = f"toys:{AIM}", tmp_path / "behaviours" / f"toys-{AIM}"
+    arguments = ["behaviours", "train", task, *SMALL, "--episodes", "1", "--steps", "20000"]
+    program = (
+        "import sys; from cwbc.behaviours import learning; from cwbc.cli import main; "
+        "learning.SAVE_INTERVAL = 0.3; main(sys.argv[1:])"
+    )
 
-    def cut_off(number: signal.Signals, after: str) -> tuple[int, str]:
+    def cut_off(number: signal.Signals, wait_for: str) -> tuple[int, str]:
         with subprocess.Popen(
-            command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", program, *arguments],
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as process:
-            deadline = time.monotonic() + 120
-            while not (out / "seed-0" / after).exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
-            process.send_signal(number)
-            said = process.communicate(timeout=120)[1]
-            return process.returncode, said
+            assert process.stderr is not None
+            said = ""
+            for line in process.stderr:
+                said += line
+                if wait_for in line:
+                    process.send_signal(number)
+                    break
+            return process.wait(timeout=120), said + process.stderr.read()
 
-    cut_off(signal.SIGKILL, "000001000.safetensors")
-    status, said = cut_off(signal.SIGINT, "000001256.safetensors")
+    cut_off(signal.SIGKILL, "after 1,976 steps")
+    killed_at = checkpoints.read_description(out / "learner.safetensors")["step"]
+    assert killed_at > 400
+    before = [one for one in series.read(out).snapshots if one.steps <= killed_at]
+    status, said = cut_off(signal.SIGINT, "after ")
+    assert f"going on from step {killed_at:,}" in said
     assert status == 130
     assert "interrupted; this goes on with it:" in said
     stopped = series.read(out)
-    assert [one.steps for one in stopped.snapshots[:4]] == [0, 1000, 1120, 1256]
+    assert list(stopped.snapshots[: len(before)]) == before
     assert {path.name for path in stopped.folder.glob("*.safetensors")} == {s.file for s in stopped.snapshots}
     assert (out / "replay.npy").exists()
 

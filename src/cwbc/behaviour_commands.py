@@ -53,18 +53,24 @@ def train(action: Train, command_line: str) -> None:
 
     for name in ("seeds", "steps", "episodes"):
         require(getattr(action, name) >= 1, f"--{name}", getattr(action, name), "at least 1")
-    # A tenth of a short training, as the learner of a long one takes its time to look around.
-    warmup = min(Settings.warmup, max(action.steps // 10, Settings.copies))
-    settings = Settings(**{"warmup": warmup} | given(action.learner))
     device = use_device(action.device)
     out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")
+    before = {} if action.overwrite else album.begun(out)
+    options = given(action.learner)
+    # A tenth of a short training; of one that goes on with other --steps, what it began with.
+    tenth = max(action.steps // 10, options.get("copies", Settings.copies))
+    warmup = before.get("settings", {}).get("warmup") or min(Settings.warmup, tenth)
+    settings = Settings(**{"warmup": warmup} | options)
     with commands.stoppable(command_line) as session:
         learners = f"{action.seeds} learner{'s' * (action.seeds > 1)}"
         session.say(f"{action.task}: {learners}, {action.steps:,} steps, on the {device.upper()}")
-        done = album.steps_done(out)
-        if done:
-            session.say(f"going on from step {done:,}" if done < action.steps else "already trained")
+
+        def begin(step: int) -> None:
+            if step:
+                session.say("already trained" if step >= action.steps else f"going on from step {step:,}")
+
         session.training = True
+        done = min(before.get("step", 0), action.steps)
         with progress(session.console, f"training {action.task}", action.steps, "steps", done) as update:
             done = learning.train(
                 action.task,
@@ -74,6 +80,7 @@ def train(action: Train, command_line: str) -> None:
                 out,
                 action.episodes,
                 command_line,
+                begin=begin,
                 progress=update,
                 report=_teller(session.say, action.seeds),
                 should_stop=lambda: session.stopping,

@@ -147,7 +147,7 @@ def make(action: cli_data.Make) -> None:
     """A dataset from behaviours into the store."""
     folder = None if action.behaviours is None else Path(action.behaviours)
     order = made.Order.of(action.name, action.size, folder)
-    if (kept := order.kept()) is not None and not action.overwrite:
+    if not action.overwrite and (kept := order.kept()) is not None:
         _say(f"{order.name} is here already")
         _tell_kept(kept)
         return

@@ -7,6 +7,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+
+from cwbc.errors import InputError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
 
 
 def write_atomically(path: Path, data: bytes | str) -> None:
@@ -30,6 +39,18 @@ def replace_atomically(aside: Path, path: Path) -> None:
     with aside.open("rb+") as file:
         os.fsync(file.fileno())
     os.replace(aside, path)
+
+
+@contextlib.contextmanager
+def locked(path: Path, busy: str, wait: bool = False) -> Iterator[None]:
+    """Hold a file that says that this process works here; another one waits, or is told that it is busy."""
+    with path.open("w") as file:
+        if fcntl is not None:  # there is none on Windows, where one person's two commands are left to luck
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise InputError(busy) from None
+        yield
 
 
 def is_aside(path: Path) -> bool:

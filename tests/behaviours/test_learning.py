@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from toys import AIM
 
+from cwbc import checkpoints
 from cwbc.behaviours import series
 from cwbc.behaviours.collecting import Collector
 from cwbc.behaviours.learning import train
@@ -15,6 +17,7 @@ from cwbc.behaviours.rollouts import measure
 from cwbc.behaviours.sac import Settings
 from cwbc.behaviours.series import EVALUATION_SEED, Snapshot
 from cwbc.errors import InputError
+from cwbc.files import locked
 
 SETTINGS = Settings(
     copies=8,
@@ -27,6 +30,12 @@ SETTINGS = Settings(
     actor_rate=3e-3,
     critic_rate=3e-3,
 )
+
+
+def until(step: int) -> dict[str, Any]:
+    """What stops a training once it has come so far."""
+    seen = [0]
+    return {"progress": seen.append, "should_stop": lambda: seen[-1] >= step}
 
 
 def test_a_learner_finds_the_mark_and_leaves_snapshots(tmp_path: Path) -> None:
@@ -60,13 +69,7 @@ def test_a_learner_finds_the_mark_and_leaves_snapshots(tmp_path: Path) -> None:
 
 
 def test_a_stopped_training_goes_on_with_all_that_it_had_seen(tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def stop_later() -> bool:
-        seen.append(len(seen))
-        return len(seen) == 150
-
-    assert train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, should_stop=stop_later) == 1200
+    assert train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, **until(1200)) == 1200
     replay = np.load(tmp_path / "replay.npy", mmap_mode="r")
     assert (replay[:, :1200, 4] != 0).all()  # where the next mark stands
     assert not replay[:, 1200:].any()
@@ -99,9 +102,56 @@ def test_what_came_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
 def test_behaviours_without_their_checkpoint_are_not_overwritten(tmp_path: Path) -> None:
     train(AIM, SETTINGS, (3, 4), 80, tmp_path, episodes=1)
     (tmp_path / "learner.safetensors").unlink()
-    with pytest.raises(InputError, match="seed-3 holds behaviours already; give another --out"):
+    with pytest.raises(InputError, match="holds other files, such as seed-3; give another --out, or --over"):
         train(AIM, SETTINGS, (3, 4), 80, tmp_path, episodes=1)
     assert train(AIM, SETTINGS, (3, 4), 80, tmp_path, episodes=1, overwrite=True) == 80
+
+
+def test_beginning_anew_leaves_nothing_of_another_training(tmp_path: Path) -> None:
+    train(AIM, SETTINGS, (0, 1), 80, tmp_path, episodes=1)
+    train(AIM, SETTINGS, (0, 3), 80, tmp_path, episodes=1, overwrite=True)
+    assert sorted(path.parent.name for path in tmp_path.glob("*/manifest.json")) == ["seed-0", "seed-3"]
+    assert not list((tmp_path / "seed-1").iterdir())
+    (tmp_path / "learner.safetensors").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="is not a file that cwbc saved"):
+        train(AIM, SETTINGS, (0, 3), 80, tmp_path, episodes=1)
+    assert train(AIM, SETTINGS, (0, 3), 80, tmp_path, episodes=1, overwrite=True) == 80
+
+
+def test_what_a_kill_leaves_is_gone_on_with(tmp_path: Path) -> None:
+    """An earlier checkpoint is put back, as if the process had been killed before the next one."""
+    train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, **until(1080))
+    checkpoint = tmp_path / "learner.safetensors"
+    saved = checkpoint.read_bytes()
+    state, _ = checkpoints.read(checkpoint)
+    train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, **until(1400))
+    assert series.read(tmp_path / "seed-3").snapshots[-1].steps == 1256
+    checkpoint.write_bytes(saved)
+    begun: list[int] = []
+    train(AIM, SETTINGS, (3, 4), 2000, tmp_path, episodes=1, begin=begun.append, **until(1088))
+    assert begun == [1080]
+    own = series.read(tmp_path / "seed-3")
+    assert [one.steps for one in own.snapshots] == [0, 1000]
+    assert {path.name for path in own.folder.glob("*.safetensors")} == {one.file for one in own.snapshots}
+    # One batch of experience later: nothing was learned from it yet, and nothing forgotten.
+    after, _ = checkpoints.read(checkpoint)
+    np.testing.assert_array_equal(after["state/targets/first/weight"], state["state/targets/first/weight"])
+
+
+def test_a_seed_alone_is_that_seed_in_a_stack(tmp_path: Path) -> None:
+    train(AIM, SETTINGS, (3, 4), 480, tmp_path / "both", episodes=2)
+    train(AIM, SETTINGS, (4,), 480, tmp_path / "alone", episodes=2)
+    both, alone = (series.read(tmp_path / where / "seed-4").snapshots for where in ("both", "alone"))
+    assert both == alone
+    assert series.read(tmp_path / "both" / "seed-3").snapshots[0] != both[0]
+
+
+def test_two_processes_do_not_train_in_one_place(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / ".lock", "busy"),
+        pytest.raises(InputError, match="another process is training in"),
+    ):
+        train(AIM, SETTINGS, (3, 4), 80, tmp_path, episodes=1)
 
 
 def test_rows_keep_where_an_episode_ended_and_a_time_limit_is_no_termination() -> None:

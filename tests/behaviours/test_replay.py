@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cwbc.behaviours.replay import Replay, empty, insert, pack, unpack
+from cwbc.behaviours.replay import Replay, empty, insert, pack, restore, unpack
 
 
 def filled_with(*values: float) -> Replay:
@@ -28,6 +28,13 @@ def test_the_oldest_rows_give_way() -> None:
     replay = filled_with(1, 2, 3, 4, 5, 6, 7, 8)
     assert replay.rows[:, 0].tolist() == [7, 8, 3, 4, 5, 6]
     assert (int(replay.position), int(replay.filled)) == (2, 6)
+
+
+@pytest.mark.parametrize("steps", [0, 4, 6, 8])
+def test_what_is_restored_is_what_was_inserted(steps: int) -> None:
+    expected = filled_with(*range(1, steps + 1))
+    restored = restore(np.asarray(expected.rows)[None], steps)
+    jax.tree.map(lambda one, other: np.testing.assert_array_equal(one[0], other), restored, expected)
 
 
 def test_a_capacity_that_a_slice_would_cross_is_refused() -> None:

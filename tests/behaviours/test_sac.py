@@ -25,6 +25,7 @@ from cwbc.behaviours.sac import (
     losses,
     sample,
     temperature_objective,
+    update,
 )
 from cwbc.errors import InputError
 
@@ -109,16 +110,39 @@ def test_critics_regress_on_the_target_of_the_target_networks() -> None:
 
 
 def test_each_loss_moves_its_own_part_alone() -> None:
+    """The gradients of the sum are those of three losses, each written down for one part by itself."""
     state, batch = learner(), rows()
     noise = jax.random.normal(jax.random.key(3), (2, 5, 1))
+    whole, _ = gradients_of_losses()(SMALL, state.parameters, state.targets, batch, noise)
+    actor, critics = state.parameters["actor"], state.parameters["critics"]
+    next_actions, next_densities = sample(actor, batch.next_observations, noise[1])
+    after = evaluate(state.targets, batch.next_observations, next_actions).min(axis=0) - next_densities
+    wanted = batch.rewards + SMALL.discount * (1 - batch.terminated) * after  # temperature 1
 
-    # The rewards reach the critics alone.
-    paid = dataclasses.replace(batch, rewards=batch.rewards + 5)
-    gradients = functools.partial(gradients_of_losses(), SMALL, state.parameters, state.targets)
-    whole, other = (gradients(seen, noise)[0] for seen in (batch, paid))
-    assert not np.allclose(whole["critics"]["output"]["bias"], other["critics"]["output"]["bias"])
-    for name in ("actor", "log_temperature"):
-        jax.tree.map(np.testing.assert_array_equal, whole[name], other[name])
+    def regression(critics: Any) -> jax.Array:
+        return jnp.square(evaluate(critics, batch.observations, batch.actions) - wanted).mean(axis=1).sum()
+
+    def worth(actor: Any) -> jax.Array:
+        actions, densities = sample(actor, batch.observations, noise[0])
+        first, second = evaluate(critics, batch.observations, actions)
+        return (densities - jnp.minimum(first, second)).mean()
+
+    for part, expected in (("critics", jax.grad(regression)(critics)), ("actor", jax.grad(worth)(actor))):
+        jax.tree.map(
+            functools.partial(np.testing.assert_allclose, rtol=2e-4, atol=2e-5), whole[part], expected
+        )
+
+
+def test_the_targets_follow_the_critics() -> None:
+    state = learner()
+    noise = jax.random.normal(jax.random.key(3), (2, 5, 1))
+    after, _ = jax.jit(update, static_argnums=0)(SMALL, state, rows(), noise)
+    rate = SMALL.target_rate
+    expected = jax.tree.map(
+        lambda old, new: (1 - rate) * old + rate * new, state.targets, after.parameters["critics"]
+    )
+    jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-6), after.targets, expected)
+    assert not np.allclose(after.targets["output"]["bias"], state.targets["output"]["bias"], atol=1e-6)
 
 
 @pytest.mark.parametrize(("entropy", "sign"), [(-1.0, 1), (-3.0, -1)])
@@ -140,6 +164,7 @@ def test_a_bandit_is_solved() -> None:
     for number in range(20):
         key = jax.random.key(number)
         state, memory, metrics = step(settings, state, memory, jnp.asarray(packed), key, 50)
+        assert int(memory.filled) > 0
     asked = jnp.linspace(-0.9, 0.9, 7)[:, None]
     means, _ = distribution(state.parameters["actor"], asked)
     np.testing.assert_allclose(jnp.tanh(means), asked / 2, atol=0.1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,37 @@ def test_mistakes_are_told(arguments: list[str], why: str, capsys: Said) -> None
     assert make(*arguments) == 2
     assert why in capsys.readouterr().err
     assert store.names() == []
+
+
+def test_what_is_damaged_is_made_again(capsys: Said) -> None:
+    make(HOPPER, "--size", "2000")
+    (file,) = (store.root() / HOPPER).glob("*.hdf5")
+    file.unlink()
+    assert make(HOPPER, "--size", "2000", "--overwrite") == 0
+    assert cwbc.load(HOPPER).steps > 1000
+    (store.root() / HOPPER / store.MANIFEST).write_text("{")
+    assert make(HOPPER, "--size", "2000") == 2
+    assert make(HOPPER, "--size", "2000", "--overwrite") == 0
+    assert cwbc.load(HOPPER).steps > 1000
+
+
+def test_other_behaviours_in_the_same_folder_make_other_data(tmp_path: Path, capsys: Said) -> None:
+    folder = tmp_path / "trained"
+    shutil.copytree(OWN, folder)
+    arguments = ["my/expert-v0", "--behaviours", str(folder), "--size", "2000"]
+    assert make(*arguments) == make(*arguments) == 0
+    shutil.rmtree(folder)
+    shutil.copytree(OWN.with_name("walker2d"), folder)
+    capsys.readouterr()
+    assert make(*arguments) == 2
+    assert "--overwrite replaces it" in capsys.readouterr().err
+
+
+def test_who_comes_second_waits_and_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = Order.of(HOPPER, 2000)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: order.make(), range(2))
+    assert first == second
 
 
 def test_its_names_are_not_for_others(tmp_path: Path) -> None:

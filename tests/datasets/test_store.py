@@ -186,7 +186,7 @@ def test_nothing_is_replaced_unasked(place: Path) -> None:
     ],
 )
 def test_names_that_cannot_be(name: str) -> None:
-    with pytest.raises(InputError, match="is not a name for a dataset; --name takes up to 100 letters"):
+    with pytest.raises(InputError, match="is not a name for a dataset: that has up to 100 letters"):
         store.add(mine(name), "log.csv")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -41,8 +42,8 @@ class Album:
         seeds: tuple[int, ...],
         episodes: int,
         command: str,
-        threads: int = 0,
-        report: Report | None = None,
+        threads: int,
+        report: Report,
     ) -> None:
         self._directory, self._threads, self._report = directory, threads, report
         self._identity: dict[str, Any] = {
@@ -72,48 +73,66 @@ class Album:
     def resume(self, fresh: State, steps: int, overwrite: bool) -> tuple[State, int]:
         """The state to go on from and its step: the checkpoint's, or a fresh one at the beginning."""
         path, state, step = self._directory / CHECKPOINT, fresh, 0
-        if (why_not := self._obstacle(steps)) and not overwrite:
-            raise InputError(f"{why_not}; give another --out, or --overwrite")
-        if path.exists() and not why_not:
+        if why_not := self._obstacle(steps):
+            if not overwrite:
+                raise InputError(f"{why_not}; give another --out, or --overwrite")
+        elif path.exists():
             tensors, description = checkpoints.read(path)
             state, step = checkpoints.unflatten("state", fresh, tensors), int(description["step"])
-        for row, own in enumerate(self._series):
-            own.folder.mkdir(parents=True, exist_ok=True)
-            # What came after the checkpoint is gone through again, and not in the same way.
-            before = () if step == 0 else series.read(own.folder).snapshots
-            kept = tuple(snapshot for snapshot in before if snapshot.steps <= step)
-            for file in {*own.folder.glob(SNAPSHOT_FILES)} - {own.folder / one.file for one in kept}:
-                file.unlink()
-            self._series[row] = dataclasses.replace(own, snapshots=kept)
         if step == 0:
+            # First of all: from here on the directory is this training's, whatever else is still in it.
             self.checkpoint(state, step)
+            for manifest in self._directory.glob(f"seed-*/{series.MANIFEST}"):
+                manifest.unlink()
+        kept = {file for row in range(len(self._series)) for file in self._trim(row, step)}
+        for file in {*self._directory.glob(f"seed-*/{SNAPSHOT_FILES}")} - kept:
+            file.unlink()
         return state, step
+
+    def _trim(self, row: int, step: int) -> list[Path]:
+        """Forget what came after the checkpoint, which is gone through again; the files of what is left."""
+        own = self._series[row]
+        own.folder.mkdir(parents=True, exist_ok=True)
+        if step:
+            known = series.read(own.folder).snapshots
+            own = dataclasses.replace(own, snapshots=tuple(one for one in known if one.steps <= step))
+            own.write()  # before any file goes, so that no manifest names one that is not there
+            self._series[row] = own
+        return [own.folder / snapshot.file for snapshot in own.snapshots]
 
     def _obstacle(self, steps: int) -> str | None:
         """Why what is in the directory cannot be gone on with."""
         path = self._directory / CHECKPOINT
         if not path.exists():
-            taken = [own.folder for own in self._series if (own.folder / series.MANIFEST).exists()]
-            return f"{taken[0]} holds behaviours already" if taken else None
-        description = checkpoints.read_description(path)
+            others = sorted(file.name for file in self._directory.iterdir() if not file.name.startswith("."))
+            return f"{self._directory} holds other files, such as {others[0]}" if others else None
+        try:
+            description = checkpoints.read_description(path)
+        except InputError as error:
+            return str(error)
         then = {**description, **description.get("settings", {})}
-        now = {**self._identity, **self._identity["settings"]}
-        for name in (set(now) & set(then)) - {"settings"}:
-            if then[name] != now[name]:
-                return f"{path} was made with {name} {json.dumps(then[name])}, not {json.dumps(now[name])}"
+        for name, value in (self._identity | self._identity["settings"]).items():
+            if name != "settings" and then.get(name) != value:
+                return f"{path} was made with {name} {json.dumps(then.get(name))}, not {json.dumps(value)}"
         step = int(description["step"])
-        if step < steps and step and not (self._directory / _HISTORY).exists():
+        if 0 < step < steps and not (self._directory / _HISTORY).exists():
             return f"{path} is trained to its end, {step:,} steps; it cannot go on without its replay"
         return None
 
     def history(self, shape: tuple[int, int, int], step: int) -> np.memmap[Any, np.dtype[np.float32]]:
         """What the replays hold, [seed, row, column], on disk: a training that is cut off loses nothing."""
-        path, mode = self._directory / _HISTORY, "r+" if step else "w+"
-        return np.lib.format.open_memmap(path, mode, np.float32, shape)
+        path = self._directory / _HISTORY
+        if step:
+            return np.lib.format.open_memmap(path, "r+")
+        history = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+        if hasattr(os, "posix_fallocate"):  # a full disk is told now, rather than by a crash later
+            with path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        return history
 
     def discard_history(self) -> None:
         """Free the disk when the training is over."""
-        (self._directory / _HISTORY).unlink()
+        (self._directory / _HISTORY).unlink(missing_ok=True)
 
     def checkpoint(self, state: State, step: int) -> None:
         """Replace the checkpoint, once all snapshots before it are written."""
@@ -156,14 +175,15 @@ class Album:
             behaviour.save(own.folder / snapshot.file)
             self._series[row] = dataclasses.replace(own, snapshots=(*own.snapshots, snapshot))
             self._series[row].write()
-            if self._report is not None:
-                self._report(own.seed, snapshot)
+            self._report(own.seed, snapshot)
 
 
-def steps_done(directory: Path) -> int:
-    """The step of the checkpoint in a directory; 0 where there is none."""
-    path = directory / CHECKPOINT
-    return int(checkpoints.read_description(path)["step"]) if path.exists() else 0
+def begun(directory: Path) -> dict[str, Any]:
+    """What the checkpoint in a directory says of itself; nothing where there is none that can be read."""
+    try:
+        return checkpoints.read_description(directory / CHECKPOINT)
+    except InputError:
+        return {}
 
 
 def versions() -> dict[str, str]:

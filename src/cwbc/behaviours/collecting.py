@@ -18,8 +18,9 @@ class Collector:
 
     def __init__(self, environment: str, seeds: tuple[int, ...], copies: int, threads: int = 0) -> None:
         self.simulator = simulators.make(environment, len(seeds) * copies, threads)
+        self._environment = environment
         bounds = self.simulator.action_bounds
-        if bounds is None or not np.isfinite(bounds).all():
+        if bounds is None or not (np.abs(bounds) < np.finfo(np.float32).max).all():
             raise InputError(f"{environment} has no bounded continuous actions, which this learner needs")
         self.bounds = bounds[0].astype(np.float32), bounds[1].astype(np.float32)  # lowest, highest [action]
         self._seeds, self._copies = seeds, copies
@@ -49,6 +50,8 @@ class Collector:
         outcome = self.simulator.step(self._rows, scale(flat, *self.bounds))
         arrived = outcome.observations.astype(np.float32)
         rows = pack(self._observations, flat, outcome.rewards, outcome.terminated, arrived)
+        if not np.isfinite(rows).all():
+            raise InputError(f"{self._environment} gave an observation or a reward that is not finite")
         finished = np.flatnonzero(outcome.terminated | outcome.truncated)
         if len(finished):
             arrived = arrived.copy()  # the rows keep where the episode ended

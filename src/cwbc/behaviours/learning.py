@@ -19,6 +19,7 @@ from cwbc.behaviours.album import Album, Report
 from cwbc.behaviours.collecting import Collector
 from cwbc.behaviours.replay import Replay
 from cwbc.behaviours.sac import Settings, State
+from cwbc.files import locked
 
 SAVE_INTERVAL = 60.0  # seconds between checkpoints
 # Often while a learner changes fast: 40 between ten thousand steps and a million.
@@ -34,8 +35,9 @@ def train(
     episodes: int = 10,
     command: str = "cwbc.behaviours.learning.train",
     threads: int = 0,
-    progress: Callable[[int], None] | None = None,
-    report: Report | None = None,
+    begin: Callable[[int], None] = lambda step: None,
+    progress: Callable[[int], None] = lambda step: None,
+    report: Report = lambda seed, snapshot: None,
     should_stop: Callable[[], bool] = lambda: False,
     overwrite: bool = False,
 ) -> int:
@@ -46,42 +48,61 @@ def train(
         episodes: that measure each snapshot, in either way of acting.
         command: what the manifests say that made them.
         threads: for the physics; 0 takes every core.
-        overwrite: begin anew where the directory holds another training, instead of refusing.
+        begin: told the step that it begins from.
         report: told each snapshot once it is measured, from another thread.
+        overwrite: begin anew where the directory holds another training, instead of refusing.
     """
-    album = Album(directory, environment, settings, seeds, episodes, command, threads, report)
-    try:
-        loop = _Loop(environment, settings, seeds, threads, album, progress, should_stop)
-        return loop.run(steps, overwrite)
-    finally:
-        album.close()
+    collector = Collector(environment, seeds, settings.copies, threads)  # refused before anything is written
+    directory.mkdir(parents=True, exist_ok=True)
+    with locked(directory / ".lock", f"another process is training in {directory}"):
+        album = Album(directory, environment, settings, seeds, episodes, command, threads, report)
+        try:
+            loop = _Loop(settings, seeds, collector, album, begin, progress, should_stop)
+            return loop.run(steps, overwrite)
+        finally:
+            album.close()
+            collector.simulator.close()
 
 
 @dataclasses.dataclass(frozen=True)
 class _Loop:
-    environment: str
     settings: Settings
     seeds: tuple[int, ...]
-    threads: int
+    collector: Collector
     album: Album
-    progress: Callable[[int], None] | None
+    begin: Callable[[int], None]
+    progress: Callable[[int], None]
     should_stop: Callable[[], bool]
 
     def run(self, steps: int, overwrite: bool) -> int:
-        settings, keys = self.settings, _keys(self.seeds)
-        collector = Collector(self.environment, self.seeds, settings.copies, self.threads)
+        settings, collector, keys = self.settings, self.collector, _keys(self.seeds)
         sizes = collector.simulator.observation_size, collector.simulator.action_size
         state, step = self.album.resume(initialize(settings, *sizes, keys), steps, overwrite)
+        self.begin(step)
+        if step < steps:
+            # No larger than the training can fill it.
+            rows = min(settings.capacity, -(-steps // settings.copies) * settings.copies)
+            history = self.album.history((len(self.seeds), rows, replay.columns(*sizes)), step)
+            if step == 0:
+                self.album.add(state, step, collector.bounds)
+            collector.begin(step)
+            step = self._learn(state, step, steps, keys, history)
         if step >= steps:
-            return step
-        collector.begin(step)
-        width = replay.columns(*sizes)
-        history = self.album.history((len(self.seeds), settings.capacity, width), step)
+            self.album.discard_history()
+        return step
+
+    def _learn(
+        self,
+        state: State,
+        step: int,
+        steps: int,
+        keys: jax.Array,
+        history: np.memmap[Any, np.dtype[np.float32]],
+    ) -> int:
+        settings, collector, capacity = self.settings, self.collector, history.shape[1]
         memory = replay.restore(history, step)
-        if step == 0:
-            self.album.add(state, step, collector.bounds)
-        fresh, saved = None, time.monotonic()
-        while step < steps:
+        fresh, saved, stopping = None, time.monotonic(), False
+        while step < steps and not stopping:
             actions: Any = (
                 collector.uniform()
                 if step < settings.warmup
@@ -92,23 +113,16 @@ class _Loop:
                 updates = settings.updates if step >= settings.warmup else 0
                 state, memory = learn(settings, state, memory, fresh, keys, step, updates)
             fresh = collector.step(np.asarray(actions))
-            row = step % settings.capacity
-            history[:, row : row + settings.copies] = fresh
+            history[:, step % capacity : step % capacity + settings.copies] = fresh
             step += settings.copies
             if step >= steps or (step > settings.warmup and _is_due(step - settings.copies, step)):
                 self.album.add(state, step, collector.bounds)
-            if self.progress is not None:
-                self.progress(min(step, steps))
+            self.progress(min(step, steps))
             stopping = self.should_stop()
             if stopping or step >= steps or time.monotonic() - saved > SAVE_INTERVAL:
                 history.flush()
                 self.album.checkpoint(state, step)
                 saved = time.monotonic()
-            if stopping:
-                break
-        collector.simulator.close()
-        if step >= steps:
-            self.album.discard_history()
         return step
 
 

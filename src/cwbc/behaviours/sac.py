@@ -35,6 +35,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("copies", "updates", "batch", "actor_width", "critic_width"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("actor_rate", "critic_rate"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "positive")
         fits = self.capacity >= self.copies and self.capacity % self.copies == 0
         require(fits, "capacity", self.capacity, f"a multiple of copies ({self.copies})")
         require(self.warmup >= self.copies, "warmup", self.warmup, f"at least copies ({self.copies})")

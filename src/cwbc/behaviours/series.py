@@ -77,13 +77,19 @@ class Series:
         """The one nearest to a third of the way from where the learner began to where it got."""
         untrained = self.snapshots[0].stochastic.mean
         third = untrained + (self.expert.stochastic.mean - untrained) / 3
-        better = [snapshot for snapshot in self.snapshots if snapshot.stochastic.mean > untrained]
+        better = [
+            snapshot
+            for snapshot in self.snapshots
+            if snapshot.steps <= self.expert.steps and snapshot.stochastic.mean > untrained
+        ]
         return min(better or self.snapshots, key=lambda snapshot: abs(snapshot.stochastic.mean - third))
 
     @property
     def learned(self) -> bool:
-        """Whether any training made it better."""
-        return self.expert is not self.snapshots[0]
+        """Whether training made it better, beyond what the chance of so few episodes would."""
+        first, best = self.snapshots[0].stochastic, self.expert.stochastic
+        error = math.hypot(first.deviation, best.deviation) / math.sqrt(self.episodes)
+        return best.mean - first.mean > 2 * error
 
     @property
     def warmup(self) -> int:

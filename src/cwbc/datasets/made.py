@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 from pathlib import Path
 
 from cwbc import simulators
@@ -11,7 +12,7 @@ from cwbc.behaviours import series as behaviours
 from cwbc.behaviours import zoo
 from cwbc.behaviours.recipes import QUALITIES, make
 from cwbc.behaviours.series import Series
-from cwbc.datasets import store
+from cwbc.datasets import hdf5, store
 from cwbc.datasets.source import Progress
 from cwbc.errors import InputError, unknown
 
@@ -48,26 +49,31 @@ class Order:
         steps = _steps(size, quality, _REPLAYS[task] if folder is None else series.medium.steps)
         command = f"cwbc data make {name} --size {steps}"
         if folder is not None:
-            command += f" --behaviours {folder} (manifest {series.fingerprint})"
+            # The comment tells these behaviours from others that lie there later.
+            command += f" --behaviours {shlex.quote(str(folder.resolve()))}  # manifest {series.fingerprint}"
         return cls(name, quality, series, steps, command)
 
     def kept(self) -> store.Entry | None:
-        """The very same dataset, where it was made before."""
+        """The very same dataset, where it was made before and looks whole."""
         found = store.find(self.name)
-        return found if found is not None and found.source == self.command else None
+        same = found is not None and found.source == self.command and found.looks_whole()
+        return found if same else None
 
     def make(self, overwrite: bool = False, progress: Progress | None = None) -> store.Entry:
-        """Make the dataset and keep it."""
-        if (kept := store.find(self.name)) is not None and not overwrite:
-            raise InputError(
-                f"there is a dataset {self.name} of {kept.steps:,} steps already, from `{kept.source}`; "
-                "--overwrite replaces it"
-            )
-        store.check_name(self.name, overwrite)
-        tell = None if progress is None else lambda done: progress(min(done, self.size), self.size)
-        data = make(self.series, self.name, self.quality, self.size, tell)
-        data = data.described(time_limit=simulators.time_limit(self.series.environment))
-        return store.add(data, self.command, overwrite)
+        """The dataset, made now unless the very same is kept; waits while another process makes it."""
+        # The place first: who finds it taken or not writable has not made a dataset in vain.
+        with store.place(self.name, overwrite=True, wait=True) as folder:
+            if not overwrite and (kept := self.kept()) is not None:
+                return kept
+            if not overwrite and (other := store.find(self.name)) is not None:
+                has = f"there is a dataset {self.name} of {other.steps:,} steps already"
+                raise InputError(f"{has}, from `{other.source}`; --overwrite replaces it")
+            tell = None if progress is None else lambda done: progress(min(done, self.size), self.size)
+            data = make(self.series, self.name, self.quality, self.size, tell)
+            data = data.described(time_limit=simulators.time_limit(self.series.environment))
+            aside = folder / ".data.tmp"
+            hdf5.write(aside, data)
+            return store.adopt(data, aside, self.command)
 
 
 def doing(name: str) -> tuple[str, str]:

@@ -13,11 +13,11 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, get_origin, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 from cwbc.datasets import d4rl, hdf5
 from cwbc.errors import InputError
-from cwbc.files import replace_atomically, write_atomically
+from cwbc.files import locked, replace_atomically, write_atomically
 from cwbc.findings import Origin
 from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
@@ -124,7 +124,7 @@ def check_name(name: str, overwrite: bool = False) -> None:
     """Refuse a name that cannot be, or that is taken."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or MANIFEST in name.split("/"):
         raise InputError(
-            f"{name!r} is not a name for a dataset; --name takes up to {_LONGEST} letters, digits and ._+- "
+            f"{name!r} is not a name for a dataset: that has up to {_LONGEST} letters, digits and ._+- "
             "in parts divided by /"
         )
     if name in RESERVED:
@@ -141,16 +141,12 @@ def check_name(name: str, overwrite: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def place(name: str, overwrite: bool = False) -> Iterator[Path]:
+def place(name: str, overwrite: bool = False, wait: bool = False) -> Iterator[Path]:
     """The folder of a dataset that is to be kept, for this process alone until the end of the block."""
     check_name(name, overwrite)
     folder = root() / name
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            _lock(lock)
-        except BlockingIOError:
-            raise InputError(f"another process is writing the dataset {name}; wait for it") from None
+    with locked(folder / ".lock", f"another process is writing the dataset {name}; wait for it", wait):
         check_name(name, overwrite)  # again: it may have been written up to now
         yield folder
 
@@ -229,12 +225,3 @@ def _checked(field: str, value: Any, kind: Any) -> Any:
     if get_origin(plain) is tuple or not isinstance(value, plain) or (field == "file" and "/" in value):
         raise ValueError(f"{field} is {value!r}")
     return value
-
-
-def _lock(file: IO[str]) -> None:
-    """Hold the file until it is closed; raises BlockingIOError where another process holds it."""
-    try:
-        import fcntl
-    except ImportError:  # there is none on Windows, where one person's two imports at once are left to luck
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

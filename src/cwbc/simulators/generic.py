@@ -93,7 +93,8 @@ def _make(environment: str) -> Any:
             warnings.simplefilter("ignore", DeprecationWarning)
             return gymnasium.make(environment, disable_env_checker=True)
     except Exception as error:  # of somebody else's module: anything at all
-        raise UnavailableError(f"environment {environment!r} cannot be made: {error}") from error
+        why = str(error) or repr(error)
+        raise UnavailableError(f"environment {environment!r} cannot be made: {why}") from error
 
 
 def _horizon(environment: str, copy: Any) -> int:
