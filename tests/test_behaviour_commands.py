@@ -41,6 +41,10 @@ def test_from_an_environment_to_a_comparison(capsys: Said) -> None:
     assert f"`cwbc data make cwbc-aim/medium-replay-v0 --behaviours {OUT}`" in err.replace("\n", " ")
     assert AIM in out
     assert (own := series.read(OUT)).command.startswith(f"cwbc behaviours train {AIM}")
+    manifest = (OUT / "seed-0" / "manifest.json").read_bytes()
+    assert train("--steps", "1500", "--episodes", "5") == 0
+    assert "already trained" in capsys.readouterr().err
+    assert (OUT / "seed-0" / "manifest.json").read_bytes() == manifest
     assert run("behaviours", "show", str(OUT)) == 0
     shown = capsys.readouterr().out
     assert "medium" in shown
@@ -49,17 +53,20 @@ def test_from_an_environment_to_a_comparison(capsys: Said) -> None:
         assert run("data", "make", f"aim/{quality}-v0", "--behaviours", str(OUT), "--size", "500") == 0
     assert cwbc.load("aim/expert-v0").returns.mean() > cwbc.load("aim/medium-replay-v0").returns.mean()
     assert run("compare", "aim/medium-replay-v0", "rvs", *TINY, "--out", "runs/aim") == 0
-    assert (
-        json.loads(Path("runs/aim/config.json").read_text())["runs"]["rvs"]["dataset"]["environment"] == AIM
-    )
+    config = json.loads(Path("runs/aim/config.json").read_text())["runs"]["rvs"]
+    assert config["dataset"]["environment"] == AIM
+    made_by = "cwbc data make aim/medium-replay-v0 --size 500"
+    assert made_by in config["notes"]["dataset from"]
+    assert made_by in Path("runs/aim/report.html").read_text()
 
 
 def test_the_zoo_is_shown(capsys: Said) -> None:
     assert run("behaviours", "show") == 0
     overview = capsys.readouterr().out
     assert all(name in overview for name in ("Hopper-v4", "Walker2d-v4", "HalfCheetah-v4"))
-    assert run("behaviours", "show", "walker2d") == 0
-    assert "454,752" in capsys.readouterr().out
+    for name in ("walker2d", "Walker2d-v4"):
+        assert run("behaviours", "show", name) == 0
+        assert "454,752" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -68,6 +75,7 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
         (["train", "Pendulun-v1"], "unknown environment 'Pendulun-v1'; did you mean 'Pendulum-v1'"),
         (["train", "CartPole-v1"], "CartPole-v1 has no bounded continuous actions"),
         (["train", AIM, "--steps", "0"], "--steps must be at least 1"),
+        (["train", AIM, "--steps", "10"], "--warmup 16 leaves none of the 10 steps to learn from"),
         (["train", AIM, "--batch", "0"], "batch must be at least 1"),
         (["train", AIM, "--actor-rate", "-1"], "actor_rate must be positive"),
         (["train", AIM, "--capacity", "1001"], "capacity must be a multiple of copies (16)"),

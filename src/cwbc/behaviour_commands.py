@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.table import Table
 from cwbc.behaviours import series, zoo
 from cwbc.behaviours.series import Series, Snapshot
 from cwbc.cli_behaviours import Show, Train
-from cwbc.errors import require, unknown
+from cwbc.errors import InputError, require, unknown
 from cwbc.option_types import given
 from cwbc.wording import amount
 
@@ -31,8 +32,9 @@ def show(action: Show) -> None:
     if action.place is None:
         console.print(_overview([zoo.series(task) for task in zoo.TASKS]))
         return
-    if action.place in zoo.TASKS:
-        found = zoo.series(action.place)
+    task = action.place.split("-")[0].lower()  # the overview has Hopper-v4
+    if task in zoo.TASKS:
+        found = zoo.series(task)
     elif not Path(action.place).is_dir():
         raise unknown("behaviours", action.place, zoo.TASKS)
     else:
@@ -61,6 +63,8 @@ def train(action: Train, command_line: str) -> None:
     tenth = max(action.steps // 10, options.get("copies", Settings.copies))
     warmup = before.get("settings", {}).get("warmup") or min(Settings.warmup, tenth)
     settings = Settings(**{"warmup": warmup} | options)
+    if settings.warmup >= action.steps:
+        raise InputError(f"--warmup {settings.warmup} leaves none of the {action.steps} steps to learn from")
     with commands.stoppable(command_line) as session:
         learners = f"{action.seeds} learner{'s' * (action.seeds > 1)}"
         session.say(f"{action.task}: {learners}, {action.steps:,} steps, on the {device.upper()}")
@@ -71,7 +75,9 @@ def train(action: Train, command_line: str) -> None:
 
         session.training = True
         done = min(before.get("step", 0), action.steps)
-        with progress(session.console, f"training {action.task}", action.steps, "steps", done) as update:
+        # Nothing is shown of a training that is finished.
+        shown = progress(session.console, f"training {action.task}", action.steps, "steps", done)
+        with shown if done < action.steps else contextlib.nullcontext(lambda step: None) as update:
             done = learning.train(
                 action.task,
                 settings,

@@ -15,7 +15,7 @@ from tyro.conf import Positional, arg
 
 import cwbc
 from cwbc.cli_behaviours import Behaviours
-from cwbc.cli_data import Data
+from cwbc.cli_data import Data, Make
 from cwbc.errors import DivergenceError, InputError
 from cwbc.files import remove_folders_aside
 from cwbc.option_types import (
@@ -204,7 +204,8 @@ def _run(command: Work | Data | Behaviours, command_line: str) -> int:
         if isinstance(command, Data):
             from cwbc import data_commands  # without jax, which takes its time
 
-            signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line))
+            going_on = not isinstance(command.action, Make)
+            signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line, going_on))
             return data_commands.run(command.action)
         if isinstance(command, Behaviours):
             from cwbc import behaviour_commands
@@ -237,19 +238,20 @@ def _run(command: Work | Data | Behaviours, command_line: str) -> int:
     return 0
 
 
-def interrupted(command_line: str) -> str:
+def interrupted(command_line: str, going_on: bool = True) -> str:
     """What is said when a command was interrupted."""
-    return f"interrupted; this goes on with it:\n{command_line}"
+    again = "this goes on with it" if going_on else "nothing was kept; this begins anew"
+    return f"interrupted; {again}:\n{command_line}"
 
 
-def stop_now(command_line: str) -> NoReturn:
+def stop_now(command_line: str, going_on: bool = True) -> NoReturn:
     """End the process as Ctrl-C does."""
     # Not an exception: raised inside a callback of the garbage collector, it would be lost.
     remove_folders_aside()
     # The stream itself: a progress bar hides the cursor, and takes sys.stderr for its own.
     stream = sys.__stderr__ or sys.stderr
     cursor = "\x1b[?25h" if stream.isatty() else ""
-    print(f"{cursor}\ncwbc: {interrupted(command_line)}", file=stream, flush=True)
+    print(f"{cursor}\ncwbc: {interrupted(command_line, going_on)}", file=stream, flush=True)
     os._exit(128 + signal.SIGINT)
 
 

@@ -116,6 +116,7 @@ def provenance(directories: list[Path]) -> dict[str, str]:
 
     return {
         "command": each(lambda c: c["notes"].get("command", "")),
+        "dataset from": each(lambda c: c["notes"].get("dataset from", "")),
         "preset": each(lambda c: c["notes"].get("preset", "")),
         "steps": each(lambda c: f"{c['training']['steps']:,} of {c['training']['batch_size']} windows"),
         "training time": "\n".join(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from cwbc import fitting, option_types, runs
-from cwbc.datasets import read
+from cwbc.datasets import read, store
 from cwbc.datasets.source import Progress
 from cwbc.design import Design
 from cwbc.device import default_precision, default_preset, use_device
@@ -19,6 +19,7 @@ from cwbc.errors import InputError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
 from cwbc.trajectories import Trajectories
+from cwbc.wording import amount
 
 if TYPE_CHECKING:
     from cwbc import cli
@@ -64,11 +65,13 @@ class Plan:
         doubts = [] if recording.kept else recording.warnings()
         seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
+        kept = store.find(data.name) if recording.kept else None
         notes = {
             "command": command_line,
             "preset": preset,
             "why this preset": why,
             "dataset": dataset,
+            "dataset from": kept.source if kept else recording.origin.source,
         }
         warnings = [f"warning: {finding.sentence()}" for finding in doubts]
         return cls(data, check_methods(names, preset, given), seeds, notes, warnings)
@@ -77,8 +80,8 @@ class Plan:
         """The plan in words."""
         data = self.data
         lines = [
-            f"{data.name}: {data.episodes:,} episodes, {data.steps:,} steps, returns {data.lowest:,.0f} to "
-            f"{data.best:,.0f}, environment {data.environment or 'unknown'}"
+            f"{data.name}: {data.episodes:,} episodes, {data.steps:,} steps, returns "
+            f"{amount(data.lowest)} to {amount(data.best)}, environment {data.environment or 'unknown'}"
         ]
         lines += self.warnings
         kind = jax.devices()[0].device_kind

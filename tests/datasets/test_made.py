@@ -14,6 +14,7 @@ import cwbc
 from cwbc.behaviours import zoo
 from cwbc.datasets import made, store
 from cwbc.datasets.made import CATALOGUE, Order
+from cwbc.errors import InputError
 
 Said = pytest.CaptureFixture[str]
 HOPPER = "cwbc/hopper/medium-v0"
@@ -83,6 +84,11 @@ def test_a_dataset_is_made_once(capsys: Said) -> None:
     listed = capsys.readouterr().out
     assert listed.count(HOPPER) == 1
     assert "cwbc/walker2d/expert-v0" in listed
+
+
+def test_a_mistyped_name_is_told_the_near_ones() -> None:
+    with pytest.raises(InputError, match="did you mean 'cwbc/hopper/medium-replay-v0'"):
+        cwbc.load("cwbc/hopper/mediumreplay-v0")
 
 
 def test_a_name_is_made_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

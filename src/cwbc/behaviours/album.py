@@ -70,16 +70,21 @@ class Album:
         self._worker = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
 
-    def resume(self, fresh: State, steps: int, overwrite: bool) -> tuple[State, int]:
-        """The state to go on from and its step: the checkpoint's, or a fresh one at the beginning."""
-        path, state, step = self._directory / CHECKPOINT, fresh, 0
+    def first_step(self, steps: int, overwrite: bool) -> int:
+        """The step that this training goes on from: 0 where it begins, or begins anew."""
         if why_not := self._obstacle(steps):
-            if not overwrite:
-                raise InputError(f"{why_not}; give another --out, or --overwrite")
-        elif path.exists():
-            tensors, description = checkpoints.read(path)
-            state, step = checkpoints.unflatten("state", fresh, tensors), int(description["step"])
-        if step == 0:
+            if overwrite:
+                return 0
+            raise InputError(f"{why_not}; give another --out, or --overwrite")
+        return int(begun(self._directory).get("step", 0))
+
+    def resume(self, fresh: State, step: int) -> State:
+        """The state of the checkpoint, or a fresh one at the beginning; what came later is removed."""
+        state = fresh
+        if step:
+            tensors, _ = checkpoints.read(self._directory / CHECKPOINT)
+            state = checkpoints.unflatten("state", fresh, tensors)
+        else:
             # First of all: from here on the directory is this training's, whatever else is still in it.
             self.checkpoint(state, step)
             for manifest in self._directory.glob(f"seed-*/{series.MANIFEST}"):
@@ -87,7 +92,7 @@ class Album:
         kept = {file for row in range(len(self._series)) for file in self._trim(row, step)}
         for file in {*self._directory.glob(f"seed-*/{SNAPSHOT_FILES}")} - kept:
             file.unlink()
-        return state, step
+        return state
 
     def _trim(self, row: int, step: int) -> list[Path]:
         """Forget what came after the checkpoint, which is gone through again; the files of what is left."""

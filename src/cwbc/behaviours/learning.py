@@ -77,9 +77,10 @@ class _Loop:
     def run(self, steps: int, overwrite: bool) -> int:
         settings, collector, keys = self.settings, self.collector, _keys(self.seeds)
         sizes = collector.simulator.observation_size, collector.simulator.action_size
-        state, step = self.album.resume(initialize(settings, *sizes, keys), steps, overwrite)
+        step = self.album.first_step(steps, overwrite)
         self.begin(step)
         if step < steps:
+            state = self.album.resume(initialize(settings, *sizes, keys), step)
             # No larger than the training can fill it.
             rows = min(settings.capacity, -(-steps // settings.copies) * settings.copies)
             history = self.album.history((len(self.seeds), rows, replay.columns(*sizes)), step)

@@ -99,7 +99,8 @@ class Series:
     @property
     def fingerprint(self) -> str:
         """What tells these snapshots from others that lay in the same folder."""
-        return hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()[:12]
+        told = json.dumps([self.environment, [dataclasses.asdict(one) for one in self.snapshots]])
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
 
     def write(self) -> None:
         """Replace the manifest in its folder."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwbc.datasets.columns import BY_NAME, ColumnOptions
-from cwbc.errors import InputError
+from cwbc.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from cwbc.datasets.source import Progress
@@ -148,6 +148,8 @@ def _unknown(name: str) -> InputError:
         return InputError(
             f"{published.name} is not here yet; `cwbc data download {published.d4rl_name}` gets it"
         )
+    if name.startswith("cwbc/"):
+        return unknown("dataset", name, made.CATALOGUE)
     path = Path(name)
     if path.is_dir():
         return InputError(f"{path} is a folder with neither Parquet files nor a Minari dataset in it")
