@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import os
 import shlex
 import signal
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Literal, NoReturn
 
 import tyro
@@ -186,14 +188,28 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what cannot be shown somewhere is no reason to stop
             stream.reconfigure(errors="replace")
-    command = tyro.cli(
-        Command,
-        args=arguments,
-        prog="cwbc",
-        description="Reliable return-conditioned behavioural cloning for offline reinforcement learning. "
-        "`cwbc COMMAND --help` explains a command; `cwbc --version` tells the version.",
-    )
+    with _quiet_when_cut_off():
+        command = tyro.cli(
+            Command,
+            args=arguments,
+            prog="cwbc",
+            description="Reliable return-conditioned behavioural cloning for offline reinforcement learning. "
+            "`cwbc COMMAND --help` explains a command; `cwbc --version` tells the version.",
+        )
     sys.exit(_run(command, shlex.join(["cwbc", *(sys.argv[1:] if arguments is None else arguments)])))
+
+
+@contextlib.contextmanager
+def _quiet_when_cut_off() -> Iterator[None]:
+    """End without a word where `| head` has seen enough; not for long, since sockets need to be told."""
+    if not hasattr(signal, "SIGPIPE"):
+        yield
+        return
+    previous = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, previous)
 
 
 def _run(command: Work | Data | Behaviours, command_line: str) -> int:
