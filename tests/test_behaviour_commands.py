@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from test_cli import TINY, run
-from toys import AIM, write_toy
+from toys import AIM, learner, write_toy
 
 import cwbc
 from cwbc import checkpoints, commands
@@ -67,6 +67,9 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
     for name in ("walker2d", "Walker2d-v4"):
         assert run("behaviours", "show", name) == 0
         assert "454,752" in capsys.readouterr().out
+    learner(Path("hopper-mine"), 1, 7)  # a folder of one's own, though it begins like a robot
+    assert run("behaviours", "show", "hopper-mine") == 0
+    assert "638,896" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,10 @@ def show(action: Show) -> None:
     if action.place is None:
         console.print(_overview([zoo.series(task) for task in zoo.TASKS]))
         return
-    task = action.place.split("-")[0].lower()  # the overview has Hopper-v4
-    if task in zoo.TASKS:
-        found = zoo.series(task)
+    # By either name: the overview has Hopper-v4.
+    shipped = {name: task for task in zoo.TASKS for name in (task, zoo.series(task).environment)}
+    if action.place in shipped:
+        found = zoo.series(shipped[action.place])
     elif not Path(action.place).is_dir():
         raise unknown("behaviours", action.place, zoo.TASKS)
     else:

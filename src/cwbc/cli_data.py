@@ -15,7 +15,7 @@ Text = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 Texts = Annotated[str | None, arg(metavar="COLUMN,COLUMN,...", help_behavior_hint="")]
 Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Address = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
-Size = Annotated[str, arg(metavar="N|full", help_behavior_hint="")]
+Size = Annotated[str | None, arg(metavar="N|full", help_behavior_hint="")]
 Folder = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
 Target = Annotated[str | None, arg(metavar="ID|FILE", help_behavior_hint="")]
@@ -97,7 +97,7 @@ class Make:
 
     name: Name
     """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
-    size: Size = "200000"
+    size: Size = None
     """Steps, or full: D4RL's 1 M, 2 M for medium-expert, 202,000 to 402,000 for replays (default: 200000)."""
     behaviours: Folder = None
     """A directory that `cwbc behaviours train` made (default: the behaviours that come with cwbc)."""

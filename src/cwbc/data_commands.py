@@ -146,7 +146,7 @@ def check(action: cli_data.Check) -> int:
 def make(action: cli_data.Make) -> None:
     """A dataset from behaviours into the store."""
     folder = None if action.behaviours is None else Path(action.behaviours)
-    order = made.Order.of(action.name, action.size, folder)
+    order = made.Order.of(action.name, action.size or made.DEFAULT_SIZE, folder)
     if not action.overwrite and (kept := order.kept()) is not None:
         _say(f"{order.name} is here already")
         _tell_kept(kept)
