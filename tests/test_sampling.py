@@ -24,10 +24,11 @@ draw = jax.jit(sample, static_argnums=(2, 3))
 
 
 def device(probabilities: NDArray[np.float64] | None = None) -> DeviceData:
-    data = to_device(DATA, parse("rvs+c"))
     if probabilities is None:
-        return data
-    return dataclasses.replace(data, thresholds=jnp.asarray(thresholds(probabilities)))
+        return to_device(DATA, parse("rvs+c"))
+    return dataclasses.replace(
+        to_device(DATA, parse("rvs")), thresholds=jnp.asarray(thresholds(probabilities)[None])
+    )
 
 
 def rows_of(window: Window) -> NDArray[np.int64]:
@@ -54,11 +55,29 @@ def test_episodes_are_drawn_by_their_probability(probabilities: NDArray[np.float
     assert_frequencies(np.bincount(episodes_of(window), minlength=6), probabilities)
 
 
-@pytest.mark.parametrize("name", ["rvs", "rvs+w", "rvs+f"])
+@pytest.mark.parametrize("name", ["rvs", "rvs+w", "rvs+f", "rvs+c", "rvs+w+c", "rvs+f+c"])
 def test_the_methods_weighting_decides(name: str) -> None:
     method = parse(name)
     window = draw(jax.random.key(1), to_device(DATA, method), DRAWS, CONTEXT)
     assert_frequencies(np.bincount(episodes_of(window), minlength=6), method.weighting.probabilities(DATA))
+
+
+@pytest.mark.parametrize(("name", "percentile"), [("rvs+c", 50.0), ("rvs+w+c", 95.0), ("rvs+c", 0.0)])
+def test_a_batch_begins_with_as_many_raised_windows_as_expected(name: str, percentile: float) -> None:
+    method = parse(name)
+    regularizer = dataclasses.replace(method.regularizer, percentile=percentile)
+    method = dataclasses.replace(method, regularizer=regularizer)
+    selected = regularizer.selected(DATA)
+    expected = 10 * method.weighting.probabilities(DATA)[selected].sum()
+    on_device = to_device(DATA, method)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    windows = jax.jit(jax.vmap(lambda key: sample(key, on_device, 10, CONTEXT)))(keys)
+    raised = np.asarray(windows.selected)
+    assert windows.raised == np.ceil(expected - 1e-9)
+    assert not raised[:, windows.raised :].any()
+    counts = raised.sum(axis=1)
+    assert set(counts) <= {np.floor(expected + 1e-9), np.ceil(expected - 1e-9)}
+    assert counts.mean() == pytest.approx(expected, abs=0.05)
 
 
 def test_start_steps_are_uniform_within_the_episode() -> None:

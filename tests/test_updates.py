@@ -42,6 +42,7 @@ def window(data: Trajectories, episodes: list[int], context: int = 5) -> Window:
         mask=jnp.asarray(mask),
         shortfalls=jnp.asarray(data.best - data.returns[np.array(episodes)], jnp.float32),
         selected=jnp.asarray(data.returns[np.array(episodes)] >= threshold),
+        raised=len(episodes),
     )
 
 

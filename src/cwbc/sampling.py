@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -24,9 +25,11 @@ class DeviceData:
     returns_to_go: jax.Array  # [step]
     starts: jax.Array  # [episode]
     lengths: jax.Array  # [episode]
-    thresholds: jax.Array  # [episode] uint32: cumulative probabilities in units of 2^-32
+    thresholds: jax.Array  # [kind, episode] uint32: cumulative probabilities in units of 2^-32
     shortfalls: jax.Array  # [episode] best - R
     selected: jax.Array  # [episode] raised by the regularizer
+    # The part of the draws that is raised. Where there are both kinds, each is drawn by thresholds of its own.
+    raised_share: float = dataclasses.field(metadata={"static": True})
 
 
 @jax.tree_util.register_dataclass
@@ -41,6 +44,7 @@ class Window:
     mask: jax.Array  # [window, step] False past the episode's end
     shortfalls: jax.Array  # [window]
     selected: jax.Array  # [window]
+    raised: int = dataclasses.field(metadata={"static": True})  # so many windows, from the first, may be selected
 
 
 def normalized(
@@ -52,35 +56,42 @@ def normalized(
 
 def to_device(data: Trajectories, method: Method) -> DeviceData:
     """The dataset as a method samples it."""
+    probabilities = method.weighting.probabilities(data)
     none = np.zeros(data.episodes, bool)
+    selected = method.regularizer.selected(data) if method.regularizer else none
+    # Rounded: 4.000000000000001 windows would else be five.
+    share = round(float(probabilities[selected].sum() / probabilities.sum()), 9)
+    kinds = (selected, ~selected) if 0 < share < 1 else (~none,)
     return DeviceData(
         observations=jnp.asarray(normalized(data.observations, *data.observation_statistics)),
         actions=jnp.asarray(data.actions),
         returns_to_go=jnp.asarray(data.returns_to_go, jnp.float32),
         starts=jnp.asarray(data.starts, jnp.int32),
         lengths=jnp.asarray(data.lengths, jnp.int32),
-        thresholds=jnp.asarray(thresholds(method.weighting.probabilities(data))),
+        thresholds=jnp.asarray(np.stack([thresholds(probabilities * kind) for kind in kinds])),
         shortfalls=jnp.asarray(data.best - data.returns, jnp.float32),
-        selected=jnp.asarray(method.regularizer.selected(data) if method.regularizer else none),
+        selected=jnp.asarray(selected),
+        raised_share=share,
     )
 
 
 def thresholds(probabilities: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Cumulative probabilities for 32 random bits: exact to 2^-32 however many episodes there are."""
     top = 2**32 - 1
-    cumulative = np.floor(np.cumsum(probabilities) * 2.0**32)
+    cumulative = np.floor(np.cumsum(probabilities / probabilities.sum()) * 2.0**32)
     last = int(np.flatnonzero(probabilities)[-1])
     cumulative[last:] = top
     return np.minimum(cumulative, top).astype(np.uint32)
 
 
 def sample(key: jax.Array, data: DeviceData, batch_size: int, context: int) -> Window:
-    """Draw trajectories by their probability, then a start step of each, uniformly."""
+    """Draw trajectories by their probability, then a start step of each, uniformly.
+
+    Windows that the regularizer raises come first, in the number that is expected of them: it is rounded up or
+    down by chance, so that each window is as likely as if all were drawn alike. The rest need no raising.
+    """
     episode_key, start_key = jax.random.split(key)
-    bits = jax.random.bits(episode_key, (batch_size,), jnp.uint32)
-    # 2^32 - 1 lies on the last threshold, not below it.
-    bits = jnp.minimum(bits, jnp.uint32(2**32 - 2))
-    episodes = jnp.searchsorted(data.thresholds, bits, side="right")
+    episodes = _draw_episodes(episode_key, data, batch_size)
     lengths = data.lengths[episodes]
     first = jax.random.randint(start_key, (batch_size,), 0, lengths)
     timesteps = first[:, None] + jnp.arange(context)
@@ -94,4 +105,18 @@ def sample(key: jax.Array, data: DeviceData, batch_size: int, context: int) -> W
         mask=mask,
         shortfalls=data.shortfalls[episodes],
         selected=data.selected[episodes],
+        raised=math.ceil(batch_size * data.raised_share),
     )
+
+
+def _draw_episodes(key: jax.Array, data: DeviceData, batch_size: int) -> jax.Array:
+    bits_key, count_key = jax.random.split(key)
+    bits = jax.random.bits(bits_key, (batch_size,), jnp.uint32)
+    # 2^32 - 1 lies on the last threshold, not below it.
+    bits = jnp.minimum(bits, jnp.uint32(2**32 - 2))
+    kinds = [jnp.searchsorted(thresholds, bits, side="right") for thresholds in data.thresholds]
+    if len(kinds) == 1:
+        return kinds[0]
+    whole, part = divmod(batch_size * data.raised_share, 1)
+    count = whole + (jax.random.uniform(count_key) < part)
+    return jnp.where(jnp.arange(batch_size) < count, *kinds)

@@ -129,11 +129,11 @@ def losses(
     returns_to_go = window.returns_to_go
     windows = window
     if regularizer is not None:
-        # The raised windows go through the network together with the plain ones: one pass of twice the size.
-        amounts = regularizer.width * jax.random.uniform(raise_key, window.shortfalls.shape)
-        raised = returns_to_go + (window.shortfalls + amounts)[:, None]
-        windows = jax.tree.map(lambda x: jnp.concatenate([x, x]), window)
-        returns_to_go = jnp.concatenate([returns_to_go, raised])
+        # The raised windows go through the network together with the plain ones, in one larger pass.
+        raised = jax.tree.map(lambda x: x[: window.raised], window)
+        amounts = raised.shortfalls + regularizer.width * jax.random.uniform(raise_key, (window.raised,))
+        windows = jax.tree.map(lambda *x: jnp.concatenate(x), window, raised)
+        returns_to_go = jnp.concatenate([returns_to_go, raised.returns_to_go + amounts[:, None]])
     outputs = design.outputs(
         design.method.network.lowered(parameters, jnp.dtype(training.precision)),
         windows.observations,
@@ -147,7 +147,7 @@ def losses(
     prediction = masked_mean(per_step[:count], window.mask)
     if regularizer is None:
         return prediction, {"loss": prediction}
-    conservative = masked_mean(per_step[count:], window.mask & window.selected[:, None])
+    conservative = masked_mean(per_step[count:], raised.mask & raised.selected[:, None])
     total = prediction + regularizer.coefficient * conservative
     return total, {"loss": total, "prediction": prediction, "conservative": conservative}
 
