@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cwbc.datasets.arrays import from_arrays
 from cwbc.methods import parse
+from cwbc.regularizers import Conservative
 from cwbc.sampling import DeviceData, Window, normalized, sample, thresholds, to_device
 
 DRAWS, CONTEXT = 100_000, 4
@@ -64,9 +65,8 @@ def test_the_methods_weighting_decides(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "percentile"), [("rvs+c", 50.0), ("rvs+w+c", 95.0), ("rvs+c", 0.0)])
 def test_a_batch_begins_with_as_many_raised_windows_as_expected(name: str, percentile: float) -> None:
-    method = parse(name)
-    regularizer = dataclasses.replace(method.regularizer, percentile=percentile)
-    method = dataclasses.replace(method, regularizer=regularizer)
+    regularizer = Conservative(percentile)
+    method = dataclasses.replace(parse(name), regularizer=regularizer)
     selected = regularizer.selected(DATA)
     expected = 10 * method.weighting.probabilities(DATA)[selected].sum()
     on_device = to_device(DATA, method)

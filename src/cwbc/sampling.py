@@ -28,7 +28,7 @@ class DeviceData:
     thresholds: jax.Array  # [kind, episode] uint32: cumulative probabilities in units of 2^-32
     shortfalls: jax.Array  # [episode] best - R
     selected: jax.Array  # [episode] raised by the regularizer
-    # The part of the draws that is raised. Where there are both kinds, each is drawn by thresholds of its own.
+    # The part of the draws that is raised; where there are both kinds, each is drawn by its own thresholds.
     raised_share: float = dataclasses.field(metadata={"static": True})
 
 
@@ -44,7 +44,9 @@ class Window:
     mask: jax.Array  # [window, step] False past the episode's end
     shortfalls: jax.Array  # [window]
     selected: jax.Array  # [window]
-    raised: int = dataclasses.field(metadata={"static": True})  # so many windows, from the first, may be selected
+    raised: int = dataclasses.field(
+        metadata={"static": True}
+    )  # only so many, from the first, may be selected
 
 
 def normalized(
@@ -87,8 +89,9 @@ def thresholds(probabilities: NDArray[np.float64]) -> NDArray[np.uint32]:
 def sample(key: jax.Array, data: DeviceData, batch_size: int, context: int) -> Window:
     """Draw trajectories by their probability, then a start step of each, uniformly.
 
-    Windows that the regularizer raises come first, in the number that is expected of them: it is rounded up or
-    down by chance, so that each window is as likely as if all were drawn alike. The rest need no raising.
+    Windows that the regularizer raises come first, as many as are expected: a fraction is rounded up or
+    down by chance, so that each window is as likely as if all were drawn alike. The others need no second
+    pass through the network.
     """
     episode_key, start_key = jax.random.split(key)
     episodes = _draw_episodes(episode_key, data, batch_size)
@@ -119,4 +122,4 @@ def _draw_episodes(key: jax.Array, data: DeviceData, batch_size: int) -> jax.Arr
         return kinds[0]
     whole, part = divmod(batch_size * data.raised_share, 1)
     count = whole + (jax.random.uniform(count_key) < part)
-    return jnp.where(jnp.arange(batch_size) < count, *kinds)
+    return jnp.where(jnp.arange(batch_size) < count, kinds[0], kinds[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from cwbc.methods import Optimizer, Training
 from cwbc.sampling import DeviceData, Window, sample
 
 Losses = dict[str, jax.Array]
+DRAWN_TOGETHER = 50  # steps whose batches are drawn at once: a few large kernels instead of many small ones
 
 
 @jax.tree_util.register_dataclass
@@ -27,6 +29,16 @@ class State:
 
     parameters: Parameters  # [seed, ...]
     optimizer: Any  # [seed, ...]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """What one step trains on: windows, and all that is random about the step."""
+
+    window: Window
+    raises: jax.Array  # [window], of those that may be raised: how far beyond the best, from 0 to 1
+    dropout_key: jax.Array
 
 
 def initialize(design: Design, training: Training, seeds: tuple[int, ...]) -> State:
@@ -87,27 +99,33 @@ def _chunk_program(design: Design, training: Training, length: int) -> Callable[
     update = _update(design, training)
 
     def chunk(state: State, data: DeviceData, seed: jax.Array, first_step: Any) -> tuple[State, Losses]:
-        def step(state: State, number: jax.Array) -> tuple[State, Losses]:
-            return update(state, data, seed, number)
+        def block(state: State, numbers: jax.Array) -> tuple[State, Losses]:
+            batches = jax.vmap(lambda number: draw(training, data, seed, number))(numbers)
+            return jax.lax.scan(update, state, batches)
 
-        return jax.lax.scan(step, state, first_step + jnp.arange(length))
+        numbers = first_step + jnp.arange(length).reshape(-1, math.gcd(length, DRAWN_TOGETHER))
+        state, losses = jax.lax.scan(block, state, numbers)
+        return state, jax.tree.map(lambda x: x.reshape(length), losses)
 
     if on_cpu():
         return jax.jit(chunk, donate_argnums=0)
     return jax.jit(jax.vmap(chunk, in_axes=(0, None, 0, None), out_axes=(0, 1)), donate_argnums=0)
 
 
-def _update(design: Design, training: Training) -> Callable[..., tuple[State, Losses]]:
+def draw(training: Training, data: DeviceData, seed: jax.Array, number: jax.Array) -> Batch:
+    """What step `number` of a seed trains on, however the run is cut into chunks or resumed."""
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), number)
+    window_key, raise_key, dropout_key = jax.random.split(key, 3)
+    window = sample(window_key, data, training.batch_size, training.context)
+    return Batch(window, jax.random.uniform(raise_key, (window.raised,)), dropout_key)
+
+
+def _update(design: Design, training: Training) -> Callable[[State, Batch], tuple[State, Losses]]:
     transform = _optimizer(design.method.optimizer, training.steps)
 
-    def update(state: State, data: DeviceData, seed: jax.Array, number: jax.Array) -> tuple[State, Losses]:
-        # Step n of a seed draws the same numbers however the run is cut into chunks or resumed.
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), number)
-        window_key, raise_key, dropout_key = jax.random.split(key, 3)
-        window = sample(window_key, data, training.batch_size, training.context)
-
+    def update(state: State, batch: Batch) -> tuple[State, Losses]:
         def objective(parameters: Parameters) -> tuple[jax.Array, Losses]:
-            return losses(design, training, parameters, window, raise_key, dropout_key)
+            return losses(design, training, parameters, batch)
 
         gradients, metrics = jax.grad(objective, has_aux=True)(state.parameters)
         updates, optimizer = transform.update(gradients, state.optimizer, state.parameters)
@@ -120,18 +138,17 @@ def losses(
     design: Design,
     training: Training,
     parameters: Parameters,
-    window: Window,
-    raise_key: jax.Array,
-    dropout_key: jax.Array,
+    batch: Batch,
 ) -> tuple[jax.Array, Losses]:
     """The total loss of a batch of windows, and its parts."""
+    window = batch.window
     regularizer = design.method.regularizer
     returns_to_go = window.returns_to_go
     windows = window
     if regularizer is not None:
         # The raised windows go through the network together with the plain ones, in one larger pass.
         raised = jax.tree.map(lambda x: x[: window.raised], window)
-        amounts = raised.shortfalls + regularizer.width * jax.random.uniform(raise_key, (window.raised,))
+        amounts = raised.shortfalls + regularizer.width * batch.raises
         windows = jax.tree.map(lambda *x: jnp.concatenate(x), window, raised)
         returns_to_go = jnp.concatenate([returns_to_go, raised.returns_to_go + amounts[:, None]])
     outputs = design.outputs(
@@ -140,7 +157,7 @@ def losses(
         returns_to_go,
         design.actions.encode(windows.actions),
         windows.timesteps,
-        dropout_key,
+        batch.dropout_key,
     )
     per_step = design.actions.loss(outputs, windows.actions)
     count = len(window.mask)
