@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cwbc.layers import dropout, layer_norm, norm
+from cwbc.layers import after_norm, dense, dropout, layer_norm, linear, norm, standardized
 from cwbc.networks import MLP, Network, Transformer
 
 WINDOWS, STEPS, OBSERVATION, ACTION, HORIZON = 2, 5, 4, 3, 9
@@ -32,6 +32,7 @@ def inputs() -> dict[str, jax.Array]:
 def influences(network: Network) -> dict[str, NDArray[np.bool_]]:
     """Which steps of each input change the output at each step. [output step, input step]"""
     parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    parameters |= network.prepared(parameters, jnp.dtype("float32"))
     values = inputs()
     timesteps = values.pop("timesteps")
 
@@ -83,12 +84,23 @@ def test_no_condition_takes_no_input() -> None:
 def test_lower_precision_is_close_and_touches_only_hidden_products(name: str) -> None:
     network = NETWORKS[name]
     parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    lowered = network.lowered(parameters, jnp.dtype("bfloat16"))
-    exact = jax.jit(network)(parameters, **inputs())
-    rounded = jax.jit(network)(lowered, **inputs())
+    exact, rounded = (
+        jax.jit(network)(parameters | network.prepared(parameters, jnp.dtype(dtype)), **inputs())
+        for dtype in ("float32", "bfloat16")
+    )
     assert rounded.dtype == jnp.float32
     difference = float(jnp.linalg.norm(exact - rounded) / jnp.linalg.norm(exact))
     assert 0 < difference < 2e-2
+
+
+def test_a_layer_takes_over_the_norm_before_it() -> None:
+    keys = jax.random.split(jax.random.key(0), 4)
+    before = {"scale": jax.random.normal(keys[0], (8,)), "bias": jax.random.normal(keys[1], (8,))}
+    layer, x = linear(keys[2], 8, 5), jax.random.normal(keys[3], (7, 8))
+    expected = dense(layer, layer_norm(before, x))
+    np.testing.assert_allclose(
+        dense(after_norm(before, layer), standardized(x)), expected, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_layer_norm_has_zero_mean_and_unit_variance() -> None:

@@ -17,7 +17,7 @@ from cwbc.design import Design
 from cwbc.methods import Optimizer, Training, parse, small
 from cwbc.sampling import Window, to_device
 from cwbc.trajectories import Trajectories
-from cwbc.updates import Batch, State, draw, initialize, losses, masked_mean, run_chunk
+from cwbc.updates import Batch, Losses, State, draw, initialize, losses, masked_mean, run_chunk
 
 TRAINING = Training(steps=40, batch_size=8, context=5)
 
@@ -51,6 +51,10 @@ def on(window: Window, key: jax.Array) -> Batch:
     return Batch(window, jax.random.uniform(key, (window.raised,)), key)
 
 
+def loss(design: Design, parameters: dict[str, Any], batch: Batch) -> tuple[jax.Array, Losses]:
+    return losses(design, parameters | design.prepared(parameters), batch)
+
+
 def test_masked_mean() -> None:
     values = jnp.asarray([[1.0, 2.0], [3.0, jnp.nan]])
     assert float(masked_mean(values, jnp.asarray([[True, False], [True, False]]))) == 2.0
@@ -62,7 +66,7 @@ def test_the_prediction_loss_is_the_mean_over_unmasked_steps() -> None:
     parameters = design.initialize(jax.random.key(0))
     batch = window(data, [0, 1])
     key = jax.random.key(1)
-    total, parts = losses(design, TRAINING, parameters, on(batch, key))
+    total, parts = loss(design, parameters, on(batch, key))
     errors = []
     for row in range(2):
         for k in range(5):
@@ -84,15 +88,13 @@ def test_the_conservative_loss_averages_over_the_selected_windows_alone() -> Non
     batch = window(data, [selected, 0, 1])
     assert batch.selected.tolist() == [True, False, False]
     assert batch.shortfalls[0] > 0
-    parts = losses(design, TRAINING, parameters, on(batch, key))[1]
+    parts = loss(design, parameters, on(batch, key))[1]
     # By hand: that trajectory, raised to the best and by the amount drawn for it, scored as plain RvS is.
     assert design.method.regularizer is not None
     amount = design.method.regularizer.width * jax.random.uniform(key, (3,))[0]
     alone = window(data, [selected])
     raised = alone.returns_to_go + (data.best - data.returns[selected]) + amount
-    expected = losses(
-        tiny("rvs"), TRAINING, parameters, on(dataclasses.replace(alone, returns_to_go=raised), key)
-    )
+    expected = loss(tiny("rvs"), parameters, on(dataclasses.replace(alone, returns_to_go=raised), key))
     np.testing.assert_allclose(float(parts["conservative"]), float(expected[0]), rtol=1e-5)
     np.testing.assert_allclose(
         float(parts["loss"]), float(parts["prediction"] + parts["conservative"]), rtol=1e-6
@@ -110,7 +112,7 @@ def test_what_is_raised_begins_at_the_best_or_beyond() -> None:
     for number in range(5):
         Told.conditions.clear()
         key = jax.random.key(number)
-        losses(told, TRAINING, {}, on(window(data, [0, 20, 59], context=1), key))
+        losses(told, {}, on(window(data, [0, 20, 59], context=1), key))
         seen.append(np.asarray(Told.conditions[0])[3:, 0] * data.horizon)  # at t = 0, omega H is g
     raised = np.stack(seen)
     assert (raised >= data.best - 1e-4).all()
@@ -124,8 +126,8 @@ class Told:
     looks_back = False
     conditions: ClassVar[list[jax.Array]] = []
 
-    def lowered(self, parameters: dict[str, Any], dtype: Any) -> dict[str, Any]:
-        return parameters
+    def prepared(self, parameters: dict[str, Any], dtype: Any) -> dict[str, Any]:
+        return {}
 
     def __call__(self, parameters: Any, observations: Any, conditions: jax.Array, *rest: Any) -> jax.Array:
         self.conditions.append(conditions)
@@ -135,7 +137,7 @@ class Told:
 def test_no_selected_window_costs_nothing() -> None:
     data, design = toy_data(), tiny("rvs+c")
     key = jax.random.key(1)
-    parts = losses(design, TRAINING, design.initialize(key), on(window(data, [0, 1]), key))[1]
+    parts = loss(design, design.initialize(key), on(window(data, [0, 1]), key))[1]
     assert float(parts["conservative"]) == 0.0
     assert float(parts["loss"]) == float(parts["prediction"])
 
@@ -153,8 +155,8 @@ def test_what_lies_past_the_end_is_never_trained_on() -> None:
         actions=jnp.where(batch.mask[..., None], batch.actions, -0.5),
         returns_to_go=jnp.where(batch.mask, batch.returns_to_go, 1e6),
     )
-    clean = losses(design, TRAINING, parameters, on(batch, key))[0]
-    np.testing.assert_allclose(float(losses(design, TRAINING, parameters, on(garbage, key))[0]), float(clean))
+    clean = loss(design, parameters, on(batch, key))[0]
+    np.testing.assert_allclose(float(loss(design, parameters, on(garbage, key))[0]), float(clean))
 
 
 def train_state(design: Design, seeds: tuple[int, ...], cuts: list[int]) -> State:
@@ -225,7 +227,7 @@ def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
     before = jax.tree.map(lambda x: x[0], initialize(design, TRAINING, (0,)).parameters)
     after = jax.tree.map(lambda x: x[0], train_state(design, (0,), [1]).parameters)
     batch = draw(TRAINING, to_device(toy_data(), method), jnp.uint32(0), jnp.int32(0))
-    gradients = jax.grad(lambda p: losses(design, TRAINING, p, batch)[0])(before)
+    gradients = jax.grad(lambda p: loss(design, p, batch)[0])(before)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
     assert norm > 1e-7  # so it is clipped, to a size where Adam's epsilon shows it
     clipped = jax.tree.map(lambda g: g * 1e-7 / norm, gradients)
@@ -237,9 +239,7 @@ def test_training_drops_out() -> None:
     design = tiny("dt")
     batch = window(toy_data(), [10, 20])
     parameters = design.initialize(jax.random.key(0))
-    run = jax.jit(losses, static_argnums=(0, 1))
-    one, same, other = (
-        float(run(design, TRAINING, parameters, on(batch, jax.random.key(k)))[0]) for k in (1, 1, 2)
-    )
+    run = jax.jit(loss, static_argnums=0)
+    one, same, other = (float(run(design, parameters, on(batch, jax.random.key(k)))[0]) for k in (1, 1, 2))
     assert one == same
     assert one != other

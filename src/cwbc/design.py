@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from cwbc.layers import Parameters
 from cwbc.methods import Method, from_json, to_json
@@ -41,9 +42,13 @@ class Design:
             key, self.observation_size, self.actions.size, conditioned, self.horizon
         )
 
+    def prepared(self, parameters: Parameters, precision: str = "float32") -> Parameters:
+        """What `outputs` reads instead of the parameters of the same names."""
+        return self.method.network.prepared(parameters, jnp.dtype(precision))
+
     def outputs(
         self,
-        parameters: Parameters,
+        parameters: Parameters,  # with those that are prepared
         observations: jax.Array,  # [window, step, dimension], normalized
         returns_to_go: jax.Array,  # [window, step]
         actions: jax.Array,  # [window, step, size], encoded

@@ -13,9 +13,11 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
+from cwbc import blocks, kernels
 from cwbc.errors import require
 from cwbc.layers import (
     Parameters,
+    after_norm,
     cast,
     check_sizes,
     dense,
@@ -24,6 +26,8 @@ from cwbc.layers import (
     layer_norm,
     linear,
     norm,
+    relu,
+    standardized,
 )
 
 
@@ -50,10 +54,11 @@ class MLP:
             for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes))
         }
 
-    def lowered(self, parameters: Parameters, dtype: jnp.dtype) -> Parameters:
-        """Parameters whose hidden products are computed in `dtype`; the first and last stay as they are."""
-        hidden = {f"layer{i}": cast(parameters[f"layer{i}"], dtype) for i in range(1, self.layers)}
-        return {**parameters, **hidden}
+    def prepared(self, parameters: Parameters, dtype: jnp.dtype) -> Parameters:
+        """What products in `dtype` read instead of parameters; the first and the last stay in float32."""
+        if dtype == jnp.float32:
+            return {}
+        return {f"layer{i}": cast(parameters[f"layer{i}"], dtype) for i in range(1, self.layers)}
 
     def __call__(
         self,
@@ -67,10 +72,15 @@ class MLP:
         x = observations
         if conditions is not None:
             x = jnp.concatenate([observations, conditions[..., None]], axis=-1)
+        *hidden, last = layers = [parameters[f"layer{i}"] for i in range(self.layers + 1)]
         keys = dropout_keys(dropout_key, self.dropout, self.layers)
-        for i in range(self.layers):
-            x = dropout(keys[i], self.dropout, jax.nn.relu(dense(parameters[f"layer{i}"], x)))
-        return dense(parameters[f"layer{self.layers}"], x)
+        if keys[0] is None and kernels.do_mlp(layers):
+            from cwbc.kernels.mlp import mlp
+
+            return mlp(layers, x)
+        for layer, key in zip(hidden, keys, strict=True):
+            x = dropout(key, self.dropout, relu(dense(layer, x)))
+        return dense(last, x)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,10 +143,13 @@ class Transformer:
         }
         return {"norm1": norm(self.width), "norm2": norm(self.width), **dense}
 
-    def lowered(self, parameters: Parameters, dtype: jnp.dtype) -> Parameters:
-        """Parameters whose hidden products are computed in `dtype`; the first and last stay as they are."""
-        blocks = {f"block{i}": cast(parameters[f"block{i}"], dtype) for i in range(self.layers)}
-        return {**parameters, **blocks}
+    def prepared(self, parameters: Parameters, dtype: jnp.dtype) -> Parameters:
+        """What products read instead of parameters: norms join the next layer, and blocks are in `dtype`."""
+        blocks = {name: parameters[name] for name in (f"block{i}" for i in range(self.layers))}
+        return {
+            **{name: cast(_without_norms(block), dtype) for name, block in blocks.items()},
+            "head": after_norm(parameters["final_norm"], parameters["head"]),
+        }
 
     def __call__(
         self,
@@ -154,10 +167,13 @@ class Transformer:
         keys = dropout_keys(dropout_key, self.dropout, 1 + self.layers)
         x = dropout(keys[0], self.dropout, layer_norm(parameters["embed_norm"], x))
         for i in range(self.layers):
-            x = self._attend_and_mix(parameters[f"block{i}"], x, keys[1 + i])
+            block = parameters[f"block{i}"]
+            *attend_keys, mix_key = dropout_keys(keys[1 + i], self.dropout, 3)
+            x = blocks.attend(block, x, self.heads, self.dropout, attend_keys)
+            x = blocks.mix(block, x, self.dropout, mix_key)
         # An action is read off the token before it, which sees the observation but not the action.
         x = x.reshape(windows, steps, per_step, self.width)[:, :, -2]
-        return dense(parameters["head"], layer_norm(parameters["final_norm"], x))
+        return dense(parameters["head"], standardized(x))
 
     def _embed(
         self,
@@ -178,19 +194,14 @@ class Transformer:
         tokens += [dense(embed["observation"], observations), dense(embed["action"], actions)]
         return [token + time for token in tokens]
 
-    def _attend_and_mix(self, block: Parameters, x: jax.Array, key: jax.Array | None) -> jax.Array:
-        attention_key, out_key, mix_key = dropout_keys(key, self.dropout, 3)
-        windows, tokens, width = x.shape
-        qkv = dense(block["qkv"], layer_norm(block["norm1"], x))
-        q, k, v = jnp.moveaxis(qkv.reshape(windows, tokens, 3, self.heads, width // self.heads), 2, 0)
-        scores = jnp.einsum("wqhd,wkhd->whqk", q, k) / math.sqrt(width // self.heads)
-        visible = jnp.tril(jnp.ones((tokens, tokens), bool))
-        scores = jnp.where(visible, scores.astype(jnp.float32), -jnp.inf)
-        attention = dropout(attention_key, self.dropout, jax.nn.softmax(scores, axis=-1))
-        mixed = jnp.einsum("whqk,wkhd->wqhd", attention.astype(v.dtype), v).reshape(windows, tokens, width)
-        x = x + dropout(out_key, self.dropout, dense(block["out"], mixed))
-        hidden = jax.nn.relu(dense(block["up"], layer_norm(block["norm2"], x)))
-        return x + dropout(mix_key, self.dropout, dense(block["down"], hidden))
+
+def _without_norms(block: Parameters) -> Parameters:
+    return {
+        "qkv": after_norm(block["norm1"], block["qkv"]),
+        "out": block["out"],
+        "up": after_norm(block["norm2"], block["up"]),
+        "down": block["down"],
+    }
 
 
 Network = MLP | Transformer

@@ -65,6 +65,7 @@ def act(
         returns_to_go=appended(history.returns_to_go, returns_to_go),
         timesteps=appended(history.timesteps, timestep),
     )
+    parameters = parameters | design.prepared(parameters)
     outputs = design.outputs(
         parameters, history.observations, history.returns_to_go, history.actions, history.timesteps
     )

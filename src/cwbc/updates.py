@@ -41,6 +41,9 @@ class Batch:
     dropout_key: jax.Array
 
 
+Carried = tuple[State, Parameters]  # from step to step: the state, and what is prepared of its parameters
+
+
 def initialize(design: Design, training: Training, seeds: tuple[int, ...]) -> State:
     """The state before the first step; a seed's own depends on that seed alone."""
     return _initial_program(design, training)(jnp.asarray(seeds, jnp.uint32))
@@ -99,12 +102,13 @@ def _chunk_program(design: Design, training: Training, length: int) -> Callable[
     update = _update(design, training)
 
     def chunk(state: State, data: DeviceData, seed: jax.Array, first_step: Any) -> tuple[State, Losses]:
-        def block(state: State, numbers: jax.Array) -> tuple[State, Losses]:
+        def block(carried: Carried, numbers: jax.Array) -> tuple[Carried, Losses]:
             batches = jax.vmap(lambda number: draw(training, data, seed, number))(numbers)
-            return jax.lax.scan(update, state, batches)
+            return jax.lax.scan(update, carried, batches)
 
         numbers = first_step + jnp.arange(length).reshape(-1, math.gcd(length, DRAWN_TOGETHER))
-        state, losses = jax.lax.scan(block, state, numbers)
+        prepared = design.prepared(state.parameters, training.precision)
+        (state, _), losses = jax.lax.scan(block, (state, prepared), numbers)
         return state, jax.tree.map(lambda x: x.reshape(length), losses)
 
     if on_cpu():
@@ -120,24 +124,33 @@ def draw(training: Training, data: DeviceData, seed: jax.Array, number: jax.Arra
     return Batch(window, jax.random.uniform(raise_key, (window.raised,)), dropout_key)
 
 
-def _update(design: Design, training: Training) -> Callable[[State, Batch], tuple[State, Losses]]:
+def _update(design: Design, training: Training) -> Callable[[Carried, Batch], tuple[Carried, Losses]]:
     transform = _optimizer(design.method.optimizer, training.steps)
 
-    def update(state: State, batch: Batch) -> tuple[State, Losses]:
-        def objective(parameters: Parameters) -> tuple[jax.Array, Losses]:
-            return losses(design, training, parameters, batch)
+    def prepare(parameters: Parameters) -> Parameters:
+        return design.prepared(parameters, training.precision)
 
-        gradients, metrics = jax.grad(objective, has_aux=True)(state.parameters)
+    def update(carried: Carried, batch: Batch) -> tuple[Carried, Losses]:
+        state, prepared = carried
+
+        def objective(parameters: Parameters, prepared: Parameters) -> tuple[jax.Array, Losses]:
+            return losses(design, parameters | prepared, batch)
+
+        gradient = jax.grad(objective, argnums=(0, 1), has_aux=True)
+        (direct, through), metrics = gradient(state.parameters, prepared)
+        _, pull_back = jax.vjp(prepare, state.parameters)
+        gradients = jax.tree.map(jnp.add, direct, *pull_back(through))
         updates, optimizer = transform.update(gradients, state.optimizer, state.parameters)
-        return State(optax.apply_updates(state.parameters, updates), optimizer), metrics
+        parameters = optax.apply_updates(state.parameters, updates)
+        # Prepared where the parameters are written, so that they are not read once more for it.
+        return (State(parameters, optimizer), prepare(parameters)), metrics
 
     return update
 
 
 def losses(
     design: Design,
-    training: Training,
-    parameters: Parameters,
+    parameters: Parameters,  # with those that are prepared
     batch: Batch,
 ) -> tuple[jax.Array, Losses]:
     """The total loss of a batch of windows, and its parts."""
@@ -152,7 +165,7 @@ def losses(
         windows = jax.tree.map(lambda *x: jnp.concatenate(x), window, raised)
         returns_to_go = jnp.concatenate([returns_to_go, raised.returns_to_go + amounts[:, None]])
     outputs = design.outputs(
-        design.method.network.lowered(parameters, jnp.dtype(training.precision)),
+        parameters,
         windows.observations,
         returns_to_go,
         design.actions.encode(windows.actions),

@@ -1,0 +1,50 @@
+"""The two halves of a transformer's block, in the precision of its weights but for norms and softmax."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from cwbc import kernels
+from cwbc.layers import Parameters, dense, dropout, relu, standardized
+
+
+def attend(
+    block: Parameters, x: jax.Array, heads: int, rate: float, keys: list[jax.Array | None]
+) -> jax.Array:
+    """Every token looks at itself and at those before it. [window, token, width]"""
+    attention_key, out_key = keys
+    weight, bias = block["qkv"]["weight"], block["qkv"]["bias"]
+    qkv = standardized(x).astype(weight.dtype) @ weight
+    if kernels.do_attention(qkv, heads):
+        from cwbc.kernels.attention import attention as attend_on_chip
+
+        mixed = attend_on_chip(qkv, bias, heads, rate, attention_key)
+    else:
+        mixed = attention(qkv, bias, heads, rate, attention_key)
+    return x + dropout(out_key, rate, dense(block["out"], mixed))
+
+
+def attention(
+    qkv: jax.Array,  # [window, token, 3 * width] without bias
+    bias: jax.Array,  # [3 * width]
+    heads: int,
+    rate: float,
+    key: jax.Array | None,
+) -> jax.Array:  # [window, token, width]
+    """Causal attention, a part of which is dropped."""
+    windows, tokens, width = qkv.shape
+    q, k, v = jnp.moveaxis((qkv + bias).reshape(windows, tokens, 3, heads, -1), 2, 0)
+    scores = jnp.einsum("wqhd,wkhd->whqk", q, k) / math.sqrt(q.shape[-1])
+    visible = jnp.tril(jnp.ones((tokens, tokens), bool))
+    scores = jnp.where(visible, scores.astype(jnp.float32), -jnp.inf)
+    attended = dropout(key, rate, jax.nn.softmax(scores, axis=-1))
+    return jnp.einsum("whqk,wkhd->wqhd", attended.astype(v.dtype), v).reshape(windows, tokens, width // 3)
+
+
+def mix(block: Parameters, x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
+    """Every token by itself goes through a wider layer. [window, token, width]"""
+    hidden = relu(dense(block["up"], standardized(x)))
+    return x + dropout(key, rate, dense(block["down"], hidden))

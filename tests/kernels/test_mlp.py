@@ -1,0 +1,66 @@
+"""The MLP's kernels, run by Pallas' interpreter, against the same layers in plain operations."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cwbc.kernels.mlp import mlp
+from cwbc.layers import Parameters, cast, linear
+
+WINDOWS, STEPS = 5, 20  # 100 rows: not a whole number of programs
+
+
+def layers(inputs: int, outputs: int, hidden: int) -> list[Parameters]:
+    sizes = [inputs, *[128] * (hidden + 1), outputs]
+    first, *middle, last = (linear(jax.random.key(i), *sizes[i : i + 2]) for i in range(len(sizes) - 1))
+    return [first, *(cast(layer, jnp.dtype("bfloat16")) for layer in middle), last]
+
+
+def plain(layers: list[Parameters], x: jax.Array) -> jax.Array:
+    """Rounded where the kernels round: hidden units, and what is summed over them."""
+    first, *middle, last = layers
+    units = jnp.maximum(x @ first["weight"] + first["bias"], 0).astype(jnp.bfloat16)
+    for layer in middle:
+        units = jnp.maximum(units @ layer["weight"] + layer["bias"], 0)
+    return units.astype(jnp.float32) @ last["weight"] + last["bias"]
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "hidden"), [(18, 6, 1), (3, 1, 2)])
+def test_outputs_and_gradients_are_those_of_plain_operations(inputs: int, outputs: int, hidden: int) -> None:
+    parameters = layers(inputs, outputs, hidden)
+    x = jax.random.normal(jax.random.key(7), (WINDOWS, STEPS, inputs))
+    weights = jax.random.normal(jax.random.key(8), (WINDOWS, STEPS, outputs))
+
+    def total(function: object) -> tuple[jax.Array, list[Parameters]]:
+        return jax.value_and_grad(lambda p: jnp.sum(function(p, x) * weights))(parameters)  # type: ignore[operator]
+
+    (value, gradients), (expected, expected_gradients) = total(mlp), total(plain)
+    np.testing.assert_allclose(value, expected, rtol=2e-3)
+    for gradient, reference in zip(
+        jax.tree.leaves(gradients), jax.tree.leaves(expected_gradients), strict=True
+    ):
+        difference = np.asarray(gradient, np.float32) - np.asarray(reference, np.float32)
+        assert gradient.dtype == reference.dtype
+        assert np.linalg.norm(difference) < 0.03 * np.linalg.norm(np.asarray(reference, np.float32))
+
+
+def test_inputs_keep_the_precision_of_float32() -> None:
+    """A condition of 5.0 and one of 5.01 are one number in bfloat16."""
+    parameters = layers(4, 1, 1)
+    x = jnp.stack([jnp.full((1, STEPS, 4), 5.0), jnp.full((1, STEPS, 4), 5.01)])
+    low, high = (mlp(parameters, part)[0, 0, 0] for part in x)
+    assert float(low) != float(high)
+
+
+def test_seeds_side_by_side_are_those_alone() -> None:
+    stacks = [layers(6, 2, 1), jax.tree.map(lambda x: 2 * x, layers(6, 2, 1))]
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *stacks)
+    x = jax.random.normal(jax.random.key(7), (2, 3, STEPS, 6))
+    together = jax.vmap(jax.grad(lambda p, x: jnp.sum(mlp(p, x) ** 2)))(stacked, x)
+    for row, parameters in enumerate(stacks):
+        alone = jax.grad(lambda p, row=row: jnp.sum(mlp(p, x[row]) ** 2))(parameters)
+        for a, b in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
+            np.testing.assert_allclose(np.asarray(a, np.float32), np.asarray(b[row], np.float32), rtol=2e-2)
