@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -12,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from toys import toy_data
 
-from cwbc import updates
+from cwbc import streaming, updates
 from cwbc.design import Design
 from cwbc.methods import Optimizer, Training, parse, small
-from cwbc.sampling import Window, to_device
+from cwbc.sampling import Source, Window, in_host_memory, to_device
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Batch, State, draw, initialize, losses, masked_mean, run_chunk
 
@@ -158,12 +160,56 @@ def test_what_lies_past_the_end_is_never_trained_on() -> None:
 
 
 def train_state(design: Design, seeds: tuple[int, ...], cuts: list[int]) -> State:
-    data = to_device(toy_data(), design.method)
-    state, step = initialize(design, TRAINING, seeds), 0
+    return trained(design, to_device(toy_data(), design.method), seeds, cuts)[0]
+
+
+def trained(design: Design, data: Source, seeds: tuple[int, ...], cuts: list[int]) -> tuple[State, Any]:
+    """The state after chunks of these lengths, and the loss of every step."""
+    state, step, told = initialize(design, TRAINING, seeds), 0, []
     for length in cuts:
-        state, _ = run_chunk(design, TRAINING, state, data, seeds, step, length)
+        state, parts = run_chunk(design, TRAINING, state, data, seeds, step, length)
+        told.append(parts["loss"])
         step += length
-    return state
+    return state, np.concatenate(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "discrete", "lot"), [("rvs+cwbc", False, 4), ("rvs+cwbc", True, 5), ("dt", False, 5)]
+)
+def test_streamed_training_is_bit_for_bit_that_on_the_device(
+    name: str, discrete: bool, lot: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "DRAWN_TOGETHER", lot)  # of 4: a chunk of 10 steps is 4, 4 and 2
+    data, seeds = toy_data(discrete=discrete), (0, 5, 7)
+    design = Design.fit(tiny(name).method, data, TRAINING.context)
+    resident, host = to_device(data, design.method), in_host_memory(data, design.method)
+    whole = trained(design, resident, seeds, [10, 10])
+    jax.tree.map(np.testing.assert_array_equal, trained(design, host, seeds, [10, 10]), whole)
+    assert whole[1].shape == (20, 3)
+    alone = trained(design, resident, (5,), [10])
+    jax.tree.map(np.testing.assert_array_equal, trained(design, host, (5,), [10]), alone)
+
+
+@pytest.mark.parametrize("name", ["rvs+cwbc", "dt"])
+def test_streamed_training_as_on_a_gpu_equals_that_on_the_device(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "DRAWN_TOGETHER", 5)
+    design, data, seeds = tiny(name), toy_data(), (0, 5, 7)
+    with side_by_side(monkeypatch):
+        whole = trained(design, to_device(data, design.method), seeds, [10])
+        streamed = trained(design, in_host_memory(data, design.method), seeds, [10])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), streamed, whole)
+
+
+@contextlib.contextmanager
+def side_by_side(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Seeds in one program, as on a GPU."""
+    updates._chunk_program.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(updates, "on_cpu", lambda: False)
+        yield
+    updates._chunk_program.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["rvs+w+c", "dt"])
@@ -184,10 +230,8 @@ def test_seeds_side_by_side_as_on_a_gpu_equal_seeds_in_turn(
         design, TRAINING, initialize(design, TRAINING, seeds), data, seeds, 0, 10
     )
     start = initialize(design, TRAINING, seeds)
-    monkeypatch.setattr(updates, "on_cpu", lambda: False)
-    updates._chunk_program.cache_clear()
-    together, losses_together = run_chunk(design, TRAINING, start, data, seeds, 0, 10)
-    updates._chunk_program.cache_clear()
+    with side_by_side(monkeypatch):
+        together, losses_together = run_chunk(design, TRAINING, start, data, seeds, 0, 10)
     assert losses_together["loss"].shape == (10, 3)
     np.testing.assert_allclose(losses_together["loss"], losses_in_turn["loss"], rtol=1e-3)
     jax.tree.map(
@@ -224,7 +268,8 @@ def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
     design = Design.fit(method, toy_data(), TRAINING.context)
     before = jax.tree.map(lambda x: x[0], initialize(design, TRAINING, (0,)).parameters)
     after = jax.tree.map(lambda x: x[0], train_state(design, (0,), [1]).parameters)
-    batch = draw(TRAINING, to_device(toy_data(), method), jnp.uint32(0), jnp.int32(0))
+    data = to_device(toy_data(), method)
+    batch = draw(TRAINING, data.episodes, jnp.uint32(0), jnp.int32(0), data.rows.at)
     gradients = jax.grad(lambda p: losses(design, TRAINING, p, batch)[0])(before)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
     assert norm > 1e-7  # so it is clipped, to a size where Adam's epsilon shows it

@@ -16,10 +16,10 @@ from cwbc.design import Design
 from cwbc.device import on_cpu, over_seeds
 from cwbc.layers import Parameters
 from cwbc.methods import Optimizer, Training
-from cwbc.sampling import DeviceData, Window, sample
+from cwbc.sampling import DRAWN_TOGETHER, Episodes, Rows, Source, Window, choose, step_keys, windows
+from cwbc.streaming import Lot, lots
 
 Losses = dict[str, jax.Array]
-DRAWN_TOGETHER = 50  # steps whose batches are drawn at once: a few large kernels instead of many small ones
 
 
 @jax.tree_util.register_dataclass
@@ -50,23 +50,35 @@ def run_chunk(
     design: Design,
     training: Training,
     state: State,
-    data: DeviceData,
+    data: Source,
     seeds: tuple[int, ...],
     first_step: int,
     length: int,
 ) -> tuple[State, Losses]:
     """Train `length` steps; the losses of each come back as [step, seed]. `state` is used up."""
-    program = _chunk_program(design, training, length)
+    parts = []
+    for lot in lots(data, training, seeds, first_step, length):
+        program = _chunk_program(design, training, lot.length, data.streamed)
+        state, losses = _run_lot(program, state, data, lot, seeds)
+        parts.append(losses)
+    return state, jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+
+
+def _run_lot(
+    program: Callable[..., tuple[State, Losses]], state: State, data: Source, lot: Lot, seeds: tuple[int, ...]
+) -> tuple[State, Losses]:
     numbers = jnp.asarray(seeds, jnp.uint32)
     if not on_cpu():
-        return program(state, data, numbers, first_step)
+        return program(state, data.episodes, lot.rows, numbers, lot.first_step)
+
     # One seed's matrix products fill the cores, so seeds take turns at the same program; and a seed's result
     # is bit for bit the same alone and among others, which one program over a seed axis does not give.
-    turns = [
-        program(jax.tree.map(lambda x, row=row: x[row], state), data, numbers[row], first_step)
-        for row in range(len(seeds))
-    ]
-    states, losses = zip(*turns, strict=True)
+    def turn(place: int) -> tuple[State, Losses]:
+        mine = jax.tree.map(lambda x: x[place], state)
+        rows = lot.rows.at(place) if data.streamed else lot.rows
+        return program(mine, data.episodes, rows, numbers[place], lot.first_step)
+
+    states, losses = zip(*map(turn, range(len(seeds))), strict=True)
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
     return stacked, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *losses)
 
@@ -95,28 +107,47 @@ def _initial_program(design: Design, training: Training) -> Callable[[jax.Array]
 
 
 @functools.lru_cache(maxsize=32)
-def _chunk_program(design: Design, training: Training, length: int) -> Callable[..., tuple[State, Losses]]:
+def _chunk_program(
+    design: Design, training: Training, length: int, streamed: bool
+) -> Callable[..., tuple[State, Losses]]:
     update = _update(design, training)
 
-    def chunk(state: State, data: DeviceData, seed: jax.Array, first_step: Any) -> tuple[State, Losses]:
-        def block(state: State, numbers: jax.Array) -> tuple[State, Losses]:
-            batches = jax.vmap(lambda number: draw(training, data, seed, number))(numbers)
-            return jax.lax.scan(update, state, batches)
+    def chunk(
+        state: State, episodes: Episodes, rows: Rows, seed: jax.Array, first_step: Any
+    ) -> tuple[State, Losses]:
+        def batch(number: jax.Array, gathered: Rows | None) -> Batch:
+            return draw(training, episodes, seed, number, rows.at if gathered is None else lambda _: gathered)
 
-        numbers = first_step + jnp.arange(length).reshape(-1, math.gcd(length, DRAWN_TOGETHER))
-        state, losses = jax.lax.scan(block, state, numbers)
+        def block(state: State, steps: tuple[jax.Array, Rows | None]) -> tuple[State, Losses]:
+            return jax.lax.scan(update, state, jax.vmap(batch)(*steps))
+
+        steps = (first_step + jnp.arange(length), rows if streamed else None)
+        size = math.gcd(length, DRAWN_TOGETHER)
+        blocks = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), steps)
+        state, losses = jax.lax.scan(block, state, blocks)
         return state, jax.tree.map(lambda x: x.reshape(length), losses)
 
     if on_cpu():
         return jax.jit(chunk, donate_argnums=0)
-    return jax.jit(jax.vmap(chunk, in_axes=(0, None, 0, None), out_axes=(0, 1)), donate_argnums=0)
+    seed_axes = (0, None, 0 if streamed else None, 0, None)
+    return jax.jit(jax.vmap(chunk, in_axes=seed_axes, out_axes=(0, 1)), donate_argnums=0)
 
 
-def draw(training: Training, data: DeviceData, seed: jax.Array, number: jax.Array) -> Batch:
-    """What step `number` of a seed trains on, however the run is cut into chunks or resumed."""
-    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), number)
-    window_key, raise_key, dropout_key = jax.random.split(key, 3)
-    window = sample(window_key, data, training.batch_size, training.context)
+def draw(
+    training: Training,
+    data: Episodes,
+    seed: jax.Array,
+    number: jax.Array,
+    gather: Callable[[jax.Array], Rows],
+) -> Batch:
+    """What step `number` of a seed trains on, however the run is cut into chunks or resumed.
+
+    Args:
+        gather: the rows with given numbers.
+    """
+    window_key, raise_key, dropout_key = step_keys(seed, number)
+    choice = choose(window_key, data, training.batch_size, training.context)
+    window = windows(choice, gather(choice.row_numbers), data)
     return Batch(window, jax.random.uniform(raise_key, (window.raised,)), dropout_key)
 
 
