@@ -6,12 +6,15 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from toys import ENVIRONMENT, toy_data, write_toy
 
 import cwbc
+from cwbc.device import Place
 
+PLACES: tuple[Place, Place] = ("device", "host")
 TINY: dict[str, Any] = {"preset": "small", "steps": 20, "width": 16, "batch_size": 4}
 
 
@@ -48,6 +51,13 @@ def test_mistakes_are_input_errors(tmp_path: Path) -> None:
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     with pytest.raises(cwbc.InputError, match="names no environment; give one"):
         cwbc.evaluate(cwbc.train(dataset, "bc", seeds=1, **TINY))
+
+
+def test_data_may_stay_in_host_memory() -> None:
+    whole, streamed = (cwbc.train(toy_data(), "rvs+cwbc", seeds=2, data_on=place, **TINY) for place in PLACES)
+    jax.tree.map(np.testing.assert_array_equal, whole.parameters, streamed.parameters)
+    with pytest.raises(cwbc.InputError, match="unknown place for the data 'disk'; known: device, host"):
+        cwbc.train(toy_data(), "rvs", data_on="disk", **TINY)  # type: ignore[arg-type]
 
 
 def test_a_method_of_ones_own_can_have_any_name() -> None:

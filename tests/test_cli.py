@@ -179,6 +179,27 @@ def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFi
     assert not (tmp_path / "c").exists()
 
 
+def test_streaming_is_told_with_its_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = write_toy(tmp_path / "toy.hdf5")
+    out = tmp_path / "out"
+    assert run("train", dataset, "rvs+cwbc", *TINY[:-1], "--data-on=host", "--out", out) == 0
+    assert "data streamed from host memory (as asked)" in capsys.readouterr().err
+    monkeypatch.setattr("cwbc.planning.default_place", lambda size: "host")
+    assert run("compare", dataset, "rvs", *TINY, "--out", tmp_path / "compared") == 0
+    assert (
+        "data streamed from host memory (its 9.6e-06 GB are more than half of the device's free memory)"
+        in capsys.readouterr().err
+    )
+    # Where the data lies does not make another run of it.
+    monkeypatch.undo()
+    assert run("train", dataset, "rvs+cwbc", *TINY[:-1], "--out", out) == 0
+    said = capsys.readouterr().err
+    assert "already trained" in said
+    assert "streamed" not in said
+
+
 def test_an_unfinished_episode_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_toy(tmp_path / "toy.hdf5", environment=None)
     with h5py.File(path, "a") as file:

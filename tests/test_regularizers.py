@@ -81,11 +81,12 @@ def test_a_raised_target_is_between_the_best_and_the_width_beyond() -> None:
     """g_0 + eps with eps ~ Uniform[l, l + width] and l = best - R."""
     data = logged([2, -1, 4], [10], [3, 3, 3, 0.5])  # returns 5, 10, 9.5
     device = to_device(data, parse("rvs+c"))
-    np.testing.assert_allclose(device.shortfalls, [5.0, 0.0, 0.5])
-    first = np.asarray(device.returns_to_go)[data.starts]
+    shortfalls = np.asarray(device.episodes.shortfalls)
+    np.testing.assert_allclose(shortfalls, [5.0, 0.0, 0.5])
+    first = np.asarray(device.rows.returns_to_go)[data.starts]
     regularizer = Conservative(percentile=50.0).fit(data)
     draws = np.asarray(jax.random.uniform(jax.random.key(0), (1000, 3)))
-    raised = first + np.asarray(device.shortfalls) + regularizer.width * draws
+    raised = first + shortfalls + regularizer.width * draws
     assert raised.min() >= data.best
     assert raised.max() < data.best + (data.best - data.lowest)
     # The whole stretch is used.
@@ -95,7 +96,7 @@ def test_a_raised_target_is_between_the_best_and_the_width_beyond() -> None:
 
 def test_the_device_knows_who_is_raised() -> None:
     data = with_returns(*range(41))
-    assert np.flatnonzero(to_device(data, parse("rvs+c")).selected).tolist() == [38, 39, 40]
+    assert np.flatnonzero(to_device(data, parse("rvs+c")).episodes.selected).tolist() == [38, 39, 40]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Drawing windows on the device: frequencies, masks, and every value against its source row."""
+"""Drawing windows: frequencies, masks, and every value against its source row."""
 
 from __future__ import annotations
 
@@ -14,22 +14,44 @@ from numpy.typing import NDArray
 from cwbc.datasets.arrays import from_arrays
 from cwbc.methods import parse
 from cwbc.regularizers import Conservative
-from cwbc.sampling import DeviceData, Window, normalized, sample, thresholds, to_device
+from cwbc.sampling import (
+    Draws,
+    Episodes,
+    Rows,
+    Source,
+    Window,
+    choose,
+    in_host_memory,
+    normalized,
+    thresholds,
+    to_device,
+    windows,
+)
 
 DRAWS, CONTEXT = 100_000, 4
 LENGTHS = (3, 1, 8, 5, 2, 6)
 DATA = logged(*np.split(np.random.default_rng(0).normal(size=sum(LENGTHS)) * 9, np.cumsum(LENGTHS)[:-1]))
 UNEVEN = np.array([0.0, 0.02, 0.4, 0.0, 0.58, 0.0])
 
-draw = jax.jit(sample, static_argnums=(2, 3))
+
+def sample(key: jax.Array, episodes: Episodes, rows: Rows, batch_size: int, context: int) -> Window:
+    choice = choose(Draws.of(*jax.random.key_data(key), batch_size), episodes, context)
+    return windows(choice, rows.at(choice.row_numbers), episodes)
 
 
-def device(probabilities: NDArray[np.float64] | None = None) -> DeviceData:
+sample_compiled = jax.jit(sample, static_argnums=(3, 4))
+
+
+def draw(key: jax.Array, data: Source, batch_size: int, context: int) -> Window:
+    return sample_compiled(key, data.episodes, data.rows, batch_size, context)
+
+
+def device(probabilities: NDArray[np.float64] | None = None) -> Source:
     if probabilities is None:
         return to_device(DATA, parse("rvs+c"))
-    return dataclasses.replace(
-        to_device(DATA, parse("rvs")), thresholds=jnp.asarray(thresholds(probabilities)[None])
-    )
+    plain = to_device(DATA, parse("rvs"))
+    changed = dataclasses.replace(plain.episodes, thresholds=jnp.asarray(thresholds(probabilities)[None]))
+    return Source(changed, plain.rows)
 
 
 def rows_of(window: Window) -> NDArray[np.int64]:
@@ -71,10 +93,10 @@ def test_a_batch_begins_with_as_many_raised_windows_as_expected(name: str, perce
     expected = 10 * method.weighting.probabilities(DATA)[selected].sum()
     on_device = to_device(DATA, method)
     keys = jax.random.split(jax.random.key(0), 4000)
-    windows = jax.jit(jax.vmap(lambda key: sample(key, on_device, 10, CONTEXT)))(keys)
-    raised = np.asarray(windows.selected)
-    assert windows.raised == np.ceil(expected - 1e-9)
-    assert not raised[:, windows.raised :].any()
+    drawn = jax.jit(jax.vmap(lambda key: sample(key, on_device.episodes, on_device.rows, 10, CONTEXT)))(keys)
+    raised = np.asarray(drawn.selected)
+    assert drawn.raised == np.ceil(expected - 1e-9)
+    assert not raised[:, drawn.raised :].any()
     counts = raised.sum(axis=1)
     assert set(counts) <= {np.floor(expected + 1e-9), np.ceil(expected - 1e-9)}
     assert counts.mean() == pytest.approx(expected, abs=0.05)
@@ -151,7 +173,8 @@ def test_the_outermost_draws(
     bits: int, probabilities: list[float], episode: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype: jnp.full(shape, bits, dtype))
-    window = sample(jax.random.key(0), device(np.array(probabilities)), 8, CONTEXT)
+    data = device(np.array(probabilities))
+    window = sample(jax.random.key(0), data.episodes, data.rows, 8, CONTEXT)
     assert set(episodes_of(window)) == {episode}
 
 
@@ -192,6 +215,36 @@ def test_normalizing_is_the_same_for_one_observation_and_for_all() -> None:
     np.testing.assert_allclose(together.std(axis=0), 1, atol=1e-5)
 
 
+def test_training_normalizes_to_the_same_bits_as_acting() -> None:
+    random = np.random.default_rng(0)
+    observations = random.normal(size=(500, 7)) * random.uniform(0.01, 90, 7) + random.normal(size=7) * 20
+    ends = np.arange(1, 501) % 25 == 0
+    data = from_arrays("random", observations, random.normal(size=(500, 1)), np.ones(500), ends, ends)
+    source = to_device(data, parse("rvs"))
+    keys = jax.random.split(jax.random.key(0), 3)
+    # With a batch axis as in training: the compiler is not to see that the divisor is the same everywhere.
+    drawn = jax.jit(jax.vmap(lambda key: sample(key, source.episodes, source.rows, 40, CONTEXT)))(keys)
+    chosen = jax.vmap(lambda key: choose(Draws.of(*jax.random.key_data(key), 40), source.episodes, CONTEXT))(
+        keys
+    )
+    expected = normalized(data.observations, *data.observation_statistics)[np.asarray(chosen.row_numbers)]
+    np.testing.assert_array_equal(drawn.observations, expected)
+
+
 def test_the_device_holds_the_dataset_as_float32_and_int32() -> None:
     held = to_device(with_returns(1, 2, 3), parse("dt+w+c"))
-    assert {str(array.dtype) for array in jax.tree.leaves(held)} == {"float32", "int32", "uint32", "bool"}
+    arrays = jax.tree.leaves((held.episodes, held.rows))
+    assert {str(array.dtype) for array in arrays} == {"float32", "int32", "uint32", "bool"}
+    assert not held.streamed
+
+
+def test_rows_in_host_memory_are_the_dataset_itself() -> None:
+    held = in_host_memory(DATA, parse("rvs"))
+    assert held.streamed
+    for mine, own in zip(
+        jax.tree.leaves(held.rows), (DATA.observations, DATA.actions, DATA.returns_to_go), strict=True
+    ):
+        assert np.shares_memory(mine, own)
+    # Rows that do not lie end to end would be copied whole for every batch.
+    scattered = dataclasses.replace(DATA, observations=np.asfortranarray(DATA.observations))
+    assert in_host_memory(scattered, parse("rvs")).rows.observations.flags.c_contiguous

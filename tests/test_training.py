@@ -19,9 +19,11 @@ import pytest
 from toys import HORIZON, LARGEST, toy_data, write_toy
 
 from cwbc import runs, training, updates
+from cwbc.device import Place
 from cwbc.errors import DivergenceError, InputError
 from cwbc.methods import Method, Training, parse, small
 from cwbc.policy import Policies, Policy
+from cwbc.sampling import Source
 from cwbc.training import Interrupted, train
 
 SETTINGS = Training(steps=30, batch_size=8, context=5)
@@ -98,6 +100,52 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, name:
     assert [row["step"] for row in rows] == [7, 14, 21, 28, 30]
     assert all(len(row["loss"]) == 2 for row in rows)
     assert all(one["seconds"] <= two["seconds"] for one, two in itertools.pairwise(rows))  # over all sittings
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize("places", [("host", "device"), ("device", "host"), ("host", "host")])
+def test_a_run_goes_on_wherever_the_data_lies(tmp_path: Path, places: tuple[Place, Place]) -> None:
+    data, seeds = toy_data(), (3, 4)
+    begun, resumed = places
+    whole = train(data, tiny("rvs+w+c"), SETTINGS, seeds, tmp_path / "whole", data_on="device")
+    with pytest.raises(Interrupted):
+        train(
+            data,
+            tiny("rvs+w+c"),
+            SETTINGS,
+            seeds,
+            tmp_path / "cut",
+            should_stop=stop_after(2),  # type: ignore[arg-type]
+            data_on=begun,
+        )
+    assert_same(whole, train(data, tiny("rvs+w+c"), SETTINGS, seeds, tmp_path / "cut", data_on=resumed))
+    whole_rows, rows = (
+        [json.loads(line) | {"seconds": 0} for line in path.read_text().splitlines()]
+        for path in (tmp_path / "whole" / "metrics.jsonl", tmp_path / "cut" / "metrics.jsonl")
+    )
+    assert rows == whole_rows
+    assert [row["step"] for row in rows] == [7, 14, 21, 28, 30]
+
+
+@pytest.mark.parametrize("place", ["host", "device"])
+def test_data_is_streamed_where_the_device_has_no_room(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    sources: list[Source] = []
+
+    def default_place(size: int) -> Place:
+        sizes.append(size)
+        return place
+
+    def run_chunk(*arguments: Any) -> Any:
+        sources.append(arguments[3])
+        return updates.run_chunk(*arguments)
+
+    monkeypatch.setattr(training, "default_place", default_place)
+    monkeypatch.setattr(training, "run_chunk", run_chunk)
+    data = toy_data()
+    train(data, tiny("rvs"), SETTINGS, (0,))
+    assert sizes == [data.steps * 4 * (2 + 1 + 1)]  # observations, action, return-to-go
+    assert [source.streamed for source in sources] == [place == "host"]
 
 
 @pytest.mark.usefixtures("short_chunks")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -12,12 +14,12 @@ import pytest
 from numpy.typing import NDArray
 from toys import toy_data
 
-from cwbc import updates
+from cwbc import streaming, updates
 from cwbc.design import Design
 from cwbc.methods import Optimizer, Training, parse, small
-from cwbc.sampling import Window, to_device
+from cwbc.sampling import Source, Window, in_host_memory, to_device
 from cwbc.trajectories import Trajectories
-from cwbc.updates import Batch, Losses, State, draw, initialize, losses, masked_mean, run_chunk
+from cwbc.updates import Batch, Losses, State, batch_of, draw, initialize, losses, run_chunk, shares_of
 
 TRAINING = Training(steps=40, batch_size=8, context=5)
 
@@ -46,19 +48,19 @@ def window(data: Trajectories, episodes: list[int], context: int = 5) -> Window:
     )
 
 
-def on(window: Window, key: jax.Array) -> Batch:
+def on(design: Design, window: Window, key: jax.Array) -> Batch:
     """A batch of these windows, whose raises and dropout come from one key."""
-    return Batch(window, jax.random.uniform(key, (window.raised,)), key)
+    return batch_of(design, window, jax.random.uniform(key, (window.raised,)), key)
 
 
 def loss(design: Design, parameters: dict[str, Any], batch: Batch) -> tuple[jax.Array, Losses]:
     return losses(design, parameters | design.prepared(parameters), batch)
 
 
-def test_masked_mean() -> None:
-    values = jnp.asarray([[1.0, 2.0], [3.0, jnp.nan]])
-    assert float(masked_mean(values, jnp.asarray([[True, False], [True, False]]))) == 2.0
-    assert float(masked_mean(values, jnp.zeros((2, 2), bool))) == 0.0
+def test_shares_make_the_sum_a_mean_over_the_mask() -> None:
+    mask = jnp.asarray([[True, False], [True, True]])
+    np.testing.assert_allclose(shares_of(mask), [[1 / 3, 0], [1 / 3, 1 / 3]], rtol=1e-6)
+    np.testing.assert_array_equal(shares_of(jnp.zeros((2, 2), bool)), np.zeros((2, 2)))
 
 
 def test_the_prediction_loss_is_the_mean_over_unmasked_steps() -> None:
@@ -66,7 +68,7 @@ def test_the_prediction_loss_is_the_mean_over_unmasked_steps() -> None:
     parameters = design.initialize(jax.random.key(0))
     batch = window(data, [0, 1])
     key = jax.random.key(1)
-    total, parts = loss(design, parameters, on(batch, key))
+    total, parts = loss(design, parameters, on(design, batch, key))
     errors = []
     for row in range(2):
         for k in range(5):
@@ -88,13 +90,15 @@ def test_the_conservative_loss_averages_over_the_selected_windows_alone() -> Non
     batch = window(data, [selected, 0, 1])
     assert batch.selected.tolist() == [True, False, False]
     assert batch.shortfalls[0] > 0
-    parts = loss(design, parameters, on(batch, key))[1]
+    parts = loss(design, parameters, on(design, batch, key))[1]
     # By hand: that trajectory, raised to the best and by the amount drawn for it, scored as plain RvS is.
     assert design.method.regularizer is not None
     amount = design.method.regularizer.width * jax.random.uniform(key, (3,))[0]
     alone = window(data, [selected])
     raised = alone.returns_to_go + (data.best - data.returns[selected]) + amount
-    expected = loss(tiny("rvs"), parameters, on(dataclasses.replace(alone, returns_to_go=raised), key))
+    expected = loss(
+        tiny("rvs"), parameters, on(tiny("rvs"), dataclasses.replace(alone, returns_to_go=raised), key)
+    )
     np.testing.assert_allclose(float(parts["conservative"]), float(expected[0]), rtol=1e-5)
     np.testing.assert_allclose(
         float(parts["loss"]), float(parts["prediction"] + parts["conservative"]), rtol=1e-6
@@ -112,7 +116,7 @@ def test_what_is_raised_begins_at_the_best_or_beyond() -> None:
     for number in range(5):
         Told.conditions.clear()
         key = jax.random.key(number)
-        losses(told, {}, on(window(data, [0, 20, 59], context=1), key))
+        losses(told, {}, on(told, window(data, [0, 20, 59], context=1), key))
         seen.append(np.asarray(Told.conditions[0])[3:, 0] * data.horizon)  # at t = 0, omega H is g
     raised = np.stack(seen)
     assert (raised >= data.best - 1e-4).all()
@@ -137,7 +141,7 @@ class Told:
 def test_no_selected_window_costs_nothing() -> None:
     data, design = toy_data(), tiny("rvs+c")
     key = jax.random.key(1)
-    parts = loss(design, design.initialize(key), on(window(data, [0, 1]), key))[1]
+    parts = loss(design, design.initialize(key), on(design, window(data, [0, 1]), key))[1]
     assert float(parts["conservative"]) == 0.0
     assert float(parts["loss"]) == float(parts["prediction"])
 
@@ -155,17 +159,61 @@ def test_what_lies_past_the_end_is_never_trained_on() -> None:
         actions=jnp.where(batch.mask[..., None], batch.actions, -0.5),
         returns_to_go=jnp.where(batch.mask, batch.returns_to_go, 1e6),
     )
-    clean = loss(design, parameters, on(batch, key))[0]
-    np.testing.assert_allclose(float(loss(design, parameters, on(garbage, key))[0]), float(clean))
+    clean = loss(design, parameters, on(design, batch, key))[0]
+    np.testing.assert_allclose(float(loss(design, parameters, on(design, garbage, key))[0]), float(clean))
 
 
 def train_state(design: Design, seeds: tuple[int, ...], cuts: list[int]) -> State:
-    data = to_device(toy_data(), design.method)
-    state, step = initialize(design, TRAINING, seeds), 0
+    return trained(design, to_device(toy_data(), design.method), seeds, cuts)[0]
+
+
+def trained(design: Design, data: Source, seeds: tuple[int, ...], cuts: list[int]) -> tuple[State, Any]:
+    """The state after chunks of these lengths, and the loss of every step."""
+    state, step, told = initialize(design, TRAINING, seeds), 0, []
     for length in cuts:
-        state, _ = run_chunk(design, TRAINING, state, data, seeds, step, length)
+        state, parts = run_chunk(design, TRAINING, state, data, seeds, step, length)
+        told.append(parts["loss"])
         step += length
-    return state
+    return state, np.concatenate(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "discrete", "lot"), [("rvs+cwbc", False, 4), ("rvs+cwbc", True, 5), ("dt", False, 5)]
+)
+def test_streamed_training_is_bit_for_bit_that_on_the_device(
+    name: str, discrete: bool, lot: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "DRAWN_TOGETHER", lot)  # of 4: a chunk of 10 steps is 4, 4 and 2
+    data, seeds = toy_data(discrete=discrete), (0, 5, 7)
+    design = Design.fit(tiny(name).method, data, TRAINING.context)
+    resident, host = to_device(data, design.method), in_host_memory(data, design.method)
+    whole = trained(design, resident, seeds, [10, 10])
+    jax.tree.map(np.testing.assert_array_equal, trained(design, host, seeds, [10, 10]), whole)
+    assert whole[1].shape == (20, 3)
+    alone = trained(design, resident, (5,), [10])
+    jax.tree.map(np.testing.assert_array_equal, trained(design, host, (5,), [10]), alone)
+
+
+@pytest.mark.parametrize("name", ["rvs+cwbc", "dt"])
+def test_streamed_training_as_on_a_gpu_equals_that_on_the_device(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "DRAWN_TOGETHER", 5)
+    design, data, seeds = tiny(name), toy_data(), (0, 5, 7)
+    with side_by_side(monkeypatch):
+        whole = trained(design, to_device(data, design.method), seeds, [10])
+        streamed = trained(design, in_host_memory(data, design.method), seeds, [10])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), streamed, whole)
+
+
+@contextlib.contextmanager
+def side_by_side(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Seeds in one program, as on a GPU."""
+    updates._chunk_program.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(updates, "on_cpu", lambda: False)
+        yield
+    updates._chunk_program.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["rvs+w+c", "dt"])
@@ -186,10 +234,8 @@ def test_seeds_side_by_side_as_on_a_gpu_equal_seeds_in_turn(
         design, TRAINING, initialize(design, TRAINING, seeds), data, seeds, 0, 10
     )
     start = initialize(design, TRAINING, seeds)
-    monkeypatch.setattr(updates, "on_cpu", lambda: False)
-    updates._chunk_program.cache_clear()
-    together, losses_together = run_chunk(design, TRAINING, start, data, seeds, 0, 10)
-    updates._chunk_program.cache_clear()
+    with side_by_side(monkeypatch):
+        together, losses_together = run_chunk(design, TRAINING, start, data, seeds, 0, 10)
     assert losses_together["loss"].shape == (10, 3)
     np.testing.assert_allclose(losses_together["loss"], losses_in_turn["loss"], rtol=1e-3)
     jax.tree.map(
@@ -226,7 +272,8 @@ def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
     design = Design.fit(method, toy_data(), TRAINING.context)
     before = jax.tree.map(lambda x: x[0], initialize(design, TRAINING, (0,)).parameters)
     after = jax.tree.map(lambda x: x[0], train_state(design, (0,), [1]).parameters)
-    batch = draw(TRAINING, to_device(toy_data(), method), jnp.uint32(0), jnp.int32(0))
+    data = to_device(toy_data(), method)
+    batch = draw(design, TRAINING, data.episodes, jnp.uint32(0), jnp.int32(0), data.rows.at)
     gradients = jax.grad(lambda p: loss(design, p, batch)[0])(before)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
     assert norm > 1e-7  # so it is clipped, to a size where Adam's epsilon shows it
@@ -240,6 +287,8 @@ def test_training_drops_out() -> None:
     batch = window(toy_data(), [10, 20])
     parameters = design.initialize(jax.random.key(0))
     run = jax.jit(loss, static_argnums=0)
-    one, same, other = (float(run(design, parameters, on(batch, jax.random.key(k)))[0]) for k in (1, 1, 2))
+    one, same, other = (
+        float(run(design, parameters, on(design, batch, jax.random.key(k)))[0]) for k in (1, 1, 2)
+    )
     assert one == same
     assert one != other

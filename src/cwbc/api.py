@@ -9,8 +9,8 @@ from typing import Any
 
 from cwbc import evaluation
 from cwbc.datasets import load
-from cwbc.device import default_precision, default_preset
-from cwbc.errors import InputError
+from cwbc.device import Place, default_precision, default_preset
+from cwbc.errors import InputError, unknown
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.policy import Policies
 from cwbc.results import Sweep
@@ -27,6 +27,7 @@ def train(
     preset: Preset | None = None,
     training: Training | None = None,
     directory: str | os.PathLike[str] | None = None,
+    data_on: Place | None = None,
     **options: Any,
 ) -> Policies:
     """Train a method on a dataset, one policy per seed.
@@ -36,6 +37,8 @@ def train(
         preset: "paper" or "small", the sizes of a method given by name; by default paper on a GPU.
         training: replaces the preset's steps and batch.
         directory: where the run is kept; a call that was cut off goes on from there.
+        data_on: "host" streams the data from host memory, with the same result; by default only where it does
+            not fit into half of the device's free memory.
         options: hyper-parameters by name, such as steps=20_000, width=512 or coefficient=0.5.
     """
     data = dataset if isinstance(dataset, Trajectories) else load(dataset)
@@ -51,7 +54,10 @@ def train(
     which = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not which or len(set(which)) < len(which) or min(which) < 0 or max(which) >= 2**32:
         raise InputError(f"seeds must be at least one, all different, from 0 to 2^32 - 1; got {seeds}")
-    return train_policies(data, chosen, settings, which, None if directory is None else Path(directory))
+    if data_on not in (None, "device", "host"):
+        raise unknown("place for the data", data_on, ("device", "host"))
+    place = None if directory is None else Path(directory)
+    return train_policies(data, chosen, settings, which, place, data_on=data_on)
 
 
 def evaluate(

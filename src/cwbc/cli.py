@@ -37,6 +37,7 @@ Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
 Precision = Annotated[
     Literal["float32", "bfloat16"] | None, arg(metavar="float32|bfloat16", help_behavior_hint="")
 ]
+DataPlace = Annotated[Literal["device", "host"] | None, arg(metavar="device|host", help_behavior_hint="")]
 PresetName = Annotated[Literal["paper", "small"] | None, arg(metavar="paper|small", help_behavior_hint="")]
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
 MethodName = Annotated[Positional[str], arg(metavar="METHOD", help_behavior_hint="")]
@@ -92,6 +93,8 @@ class TrainingOptions:
     """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
     device: Device = None
     """Where to compute (default: the GPU when there is one)."""
+    data_on: DataPlace = None
+    """Where the data lies; from the host it is streamed (default: the device, where it has room)."""
     env: Environment = None
     """Gymnasium id of the environment (default: what the dataset tells)."""
     out: Directory = None

@@ -187,7 +187,15 @@ class Session:
         self.training = True
         with progress(self.console, f"training {method.name}", settings.steps, "steps", done) as update:
             policies = train(
-                plan.data, method, settings, plan.seeds, directory, plan.notes, update, lambda: self.stopping
+                plan.data,
+                method,
+                settings,
+                plan.seeds,
+                directory,
+                plan.notes,
+                update,
+                lambda: self.stopping,
+                plan.data_on,
             )
         self.training = False
         if self.stopping:  # asked for during the last chunk: what is trained is saved

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
 
 from cwbc.errors import InputError
+
+Place = Literal["device", "host"]
 
 
 def use_device(device: str | None) -> str:
@@ -47,3 +50,15 @@ def default_precision() -> Literal["float32", "bfloat16"]:
 def default_preset() -> Literal["paper", "small"]:
     """The paper's sizes take hours on a CPU, and minutes on a GPU."""
     return "small" if on_cpu() else "paper"
+
+
+def default_place(size: int) -> Place:
+    """A dataset may take half of the device's free memory: weights, moments and batches need room as well."""
+    return "device" if size <= _free_memory() / 2 else "host"
+
+
+def _free_memory() -> float:
+    memory = jax.devices()[0].memory_stats() or {}
+    if "bytes_limit" not in memory:  # as on a CPU, whose memory is the host's
+        return math.inf
+    return memory["bytes_limit"] - memory["bytes_in_use"]

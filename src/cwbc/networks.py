@@ -164,11 +164,11 @@ class Transformer:
         tokens = self._embed(parameters, observations, conditions, actions, timesteps)
         per_step = len(tokens)
         x = jnp.stack(tokens, axis=2).reshape(windows, steps * per_step, self.width)
-        keys = dropout_keys(dropout_key, self.dropout, 1 + self.layers)
-        x = dropout(keys[0], self.dropout, layer_norm(parameters["embed_norm"], x))
+        first_key, *keys = dropout_keys(dropout_key, self.dropout, 1 + 3 * self.layers)
+        x = dropout(first_key, self.dropout, layer_norm(parameters["embed_norm"], x))
         for i in range(self.layers):
             block = parameters[f"block{i}"]
-            *attend_keys, mix_key = dropout_keys(keys[1 + i], self.dropout, 3)
+            *attend_keys, mix_key = keys[3 * i : 3 * i + 3]
             x = blocks.attend(block, x, self.heads, self.dropout, attend_keys)
             x = blocks.mix(block, x, self.dropout, mix_key)
         # An action is read off the token before it, which sees the observation but not the action.

@@ -14,7 +14,7 @@ from cwbc import fitting, option_types, runs
 from cwbc.datasets import read, store
 from cwbc.datasets.source import Progress
 from cwbc.design import Design
-from cwbc.device import default_precision, default_preset, use_device
+from cwbc.device import Place, default_place, default_precision, default_preset, use_device
 from cwbc.errors import InputError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
@@ -35,7 +35,8 @@ class Plan:
     methods: list[tuple[Method, Training]]
     seeds: tuple[int, ...]
     notes: dict[str, Any]
-    warnings: list[str]
+    remarks: list[str]
+    data_on: Place
 
     @classmethod
     def make(
@@ -73,8 +74,12 @@ class Plan:
             "dataset": dataset,
             "dataset from": kept.source if kept else recording.origin.source,
         }
-        warnings = [f"warning: {finding.sentence()}" for finding in doubts]
-        return cls(data, check_methods(names, preset, given), seeds, notes, warnings)
+        remarks = [f"warning: {finding.sentence()}" for finding in doubts]
+        data_on = options.data_on or default_place(data.nbytes)
+        if data_on == "host":
+            size = f"its {data.nbytes / 1e9:.3g} GB are more than half of the device's free memory"
+            remarks.append(f"data streamed from host memory ({'as asked' if options.data_on else size})")
+        return cls(data, check_methods(names, preset, given), seeds, notes, remarks, data_on)
 
     def lines(self) -> list[str]:
         """The plan in words."""
@@ -83,7 +88,7 @@ class Plan:
             f"{data.name}: {data.episodes:,} episodes, {data.steps:,} steps, returns "
             f"{amount(data.lowest)} to {amount(data.best)}, environment {data.environment or 'unknown'}"
         ]
-        lines += self.warnings
+        lines += self.remarks
         kind = jax.devices()[0].device_kind
         preset = f"{self.notes['preset']} ({self.notes['why this preset']})"
         count = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"

@@ -1,4 +1,4 @@
-"""The dataset on the device, and windows drawn from it there."""
+"""The dataset as it is sampled, and windows drawn from it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,64 @@ from numpy.typing import NDArray
 from cwbc.methods import Method
 from cwbc.trajectories import Trajectories
 
+DRAWN_TOGETHER = 50  # steps whose batches are drawn at once: a few large kernels instead of many small ones
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class DeviceData:
-    """What sampling reads, as device arrays."""
+class Episodes:
+    """What choosing windows reads, and the statistics that normalize them; always on the device."""
 
-    observations: jax.Array  # [step, dimension], normalized
-    actions: jax.Array  # [step, dimension] or [step]
-    returns_to_go: jax.Array  # [step]
     starts: jax.Array  # [episode]
     lengths: jax.Array  # [episode]
     thresholds: jax.Array  # [kind, episode] uint32: cumulative probabilities in units of 2^-32
     shortfalls: jax.Array  # [episode] best - R
     selected: jax.Array  # [episode] raised by the regularizer
+    observation_mean: jax.Array  # [dimension]
+    observation_deviation: jax.Array  # [dimension]
     # The part of the draws that is raised; where there are both kinds, each is drawn by its own thresholds.
     raised_share: float = dataclasses.field(metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Steps as they were logged, in device arrays or in host memory.
+
+    The axes [...] are [step] for a whole dataset, and [window, step] for windows of it.
+    """
+
+    observations: Any  # [..., dimension]
+    actions: Any  # [..., dimension] or [...]
+    returns_to_go: Any  # [...]
+
+    def at(self, numbers: jax.Array | NDArray[np.integer[Any]] | int) -> Rows:
+        """The rows with these numbers."""
+        return jax.tree.map(lambda array: array[numbers], self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A dataset as a method samples it."""
+
+    episodes: Episodes
+    rows: Rows
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the rows stay in host memory, so that windows are sent to the device as they are needed."""
+        return isinstance(self.rows.observations, np.ndarray)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Which steps a batch of windows is of."""
+
+    episodes: jax.Array  # [window]
+    row_numbers: jax.Array  # [window, step] the episode's last row past its end
+    timesteps: jax.Array  # [window, step] 0 past the episode's end
+    mask: jax.Array  # [window, step] False past the episode's end
 
 
 @jax.tree_util.register_dataclass
@@ -49,30 +91,41 @@ class Window:
     )  # only so many, from the first, may be selected
 
 
-def normalized(
-    observations: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def normalized(observations: Any, mean: Any, deviation: Any) -> Any:
     """Observations as the network sees them, in training and in acting alike."""
-    return (np.asarray(observations, np.float32) - mean) / deviation
+    return (observations.astype(np.float32) - mean) / deviation
 
 
-def to_device(data: Trajectories, method: Method) -> DeviceData:
-    """The dataset as a method samples it."""
+def to_device(data: Trajectories, method: Method) -> Source:
+    """A dataset whose rows lie on the device."""
+    return Source(_episodes(data, method), jax.tree.map(jnp.asarray, _rows(data)))
+
+
+def in_host_memory(data: Trajectories, method: Method) -> Source:
+    """A dataset whose rows stay where they are, for one that is too large for the device."""
+    return Source(_episodes(data, method), jax.tree.map(np.ascontiguousarray, _rows(data)))
+
+
+def _rows(data: Trajectories) -> Rows:
+    return Rows(data.observations, data.actions, data.returns_to_go)
+
+
+def _episodes(data: Trajectories, method: Method) -> Episodes:
     probabilities = method.weighting.probabilities(data)
     none = np.zeros(data.episodes, bool)
     selected = method.regularizer.selected(data) if method.regularizer else none
     # Rounded: 4.000000000000001 windows would else be five.
     share = round(float(probabilities[selected].sum() / probabilities.sum()), 9)
     kinds = (selected, ~selected) if 0 < share < 1 else (~none,)
-    return DeviceData(
-        observations=jnp.asarray(normalized(data.observations, *data.observation_statistics)),
-        actions=jnp.asarray(data.actions),
-        returns_to_go=jnp.asarray(data.returns_to_go, jnp.float32),
+    mean, deviation = data.observation_statistics
+    return Episodes(
         starts=jnp.asarray(data.starts, jnp.int32),
         lengths=jnp.asarray(data.lengths, jnp.int32),
         thresholds=jnp.asarray(np.stack([thresholds(probabilities * kind) for kind in kinds])),
         shortfalls=jnp.asarray(data.best - data.returns, jnp.float32),
         selected=jnp.asarray(selected),
+        observation_mean=jnp.asarray(mean),
+        observation_deviation=jnp.asarray(deviation),
         raised_share=share,
     )
 
@@ -86,40 +139,82 @@ def thresholds(probabilities: NDArray[np.float64]) -> NDArray[np.uint32]:
     return np.minimum(cumulative, top).astype(np.uint32)
 
 
-def sample(key: jax.Array, data: DeviceData, batch_size: int, context: int) -> Window:
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Draws:
+    """All that is random about a step of training."""
+
+    episodes: jax.Array  # [window] 32 bits
+    starts: jax.Array  # [window] 32 bits
+    raises: jax.Array  # [window] from 0 to 1
+    rounding: jax.Array  # [] from 0 to 1
+    dropout_key: jax.Array
+
+    @classmethod
+    def of(cls, seed: jax.Array, number: jax.Array, batch_size: int) -> Draws:
+        """Those of step `number` of a seed, however the run is cut into chunks or resumed."""
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), number)
+        # At once: threefry for each kind alone would be a large part of what there is to compile.
+        bits = jax.random.bits(key, (3 * batch_size + 3,), jnp.uint32)
+        episodes, starts, raises, rest = jnp.split(bits, [batch_size, 2 * batch_size, 3 * batch_size])
+        return cls(
+            episodes=episodes,
+            starts=starts,
+            raises=_unit(raises),
+            rounding=_unit(rest[0]),
+            dropout_key=jax.random.wrap_key_data(rest[1:]),
+        )
+
+
+def _unit(bits: jax.Array) -> jax.Array:
+    return (bits >> 8) * jnp.float32(2**-24)
+
+
+def choose(draws: Draws, data: Episodes, context: int) -> Choice:
     """Draw trajectories by their probability, then a start step of each, uniformly.
 
     Windows that the regularizer raises come first, as many as are expected: a fraction is rounded up or
     down by chance, so that each window is as likely as if all were drawn alike. The others need no second
     pass through the network.
     """
-    episode_key, start_key = jax.random.split(key)
-    episodes = _draw_episodes(episode_key, data, batch_size)
+    episodes = _episodes_drawn(draws, data)
     lengths = data.lengths[episodes]
-    first = jax.random.randint(start_key, (batch_size,), 0, lengths)
+    # No step is more likely than another by more than its episode's length in 2^32.
+    first = (draws.starts % lengths.astype(jnp.uint32)).astype(jnp.int32)
     timesteps = first[:, None] + jnp.arange(context)
     mask = timesteps < lengths[:, None]
-    rows = data.starts[episodes][:, None] + jnp.minimum(timesteps, lengths[:, None] - 1)
-    return Window(
-        observations=data.observations[rows],
-        actions=data.actions[rows],
-        returns_to_go=data.returns_to_go[rows],
+    return Choice(
+        episodes=episodes,
+        row_numbers=data.starts[episodes][:, None] + jnp.minimum(timesteps, lengths[:, None] - 1),
         timesteps=jnp.where(mask, timesteps, 0),
         mask=mask,
-        shortfalls=data.shortfalls[episodes],
-        selected=data.selected[episodes],
-        raised=math.ceil(batch_size * data.raised_share),
     )
 
 
-def _draw_episodes(key: jax.Array, data: DeviceData, batch_size: int) -> jax.Array:
-    bits_key, count_key = jax.random.split(key)
-    bits = jax.random.bits(bits_key, (batch_size,), jnp.uint32)
+def _episodes_drawn(draws: Draws, data: Episodes) -> jax.Array:
     # 2^32 - 1 lies on the last threshold, not below it.
-    bits = jnp.minimum(bits, jnp.uint32(2**32 - 2))
+    bits = jnp.minimum(draws.episodes, jnp.uint32(2**32 - 2))
     kinds = [jnp.searchsorted(thresholds, bits, side="right") for thresholds in data.thresholds]
     if len(kinds) == 1:
         return kinds[0]
-    whole, part = divmod(batch_size * data.raised_share, 1)
-    count = whole + (jax.random.uniform(count_key) < part)
-    return jnp.where(jnp.arange(batch_size) < count, kinds[0], kinds[1])
+    whole, part = divmod(len(bits) * data.raised_share, 1)
+    count = whole + (draws.rounding < part)
+    return jnp.where(jnp.arange(len(bits)) < count, kinds[0], kinds[1])
+
+
+def windows(choice: Choice, rows: Rows, data: Episodes) -> Window:
+    """The windows that were chosen, from the rows that they are of."""
+    # By one row for all, the compiler would not divide but multiply with the reciprocal, which rounds
+    # otherwise than acting does; a divisor that seems to depend on the observations keeps it from that.
+    undefined = jnp.isnan(rows.observations)
+    deviations = jnp.where(undefined, jnp.nan, data.observation_deviation)
+    return Window(
+        observations=normalized(rows.observations, data.observation_mean, deviations),
+        actions=rows.actions,
+        returns_to_go=rows.returns_to_go,
+        timesteps=choice.timesteps,
+        mask=choice.mask,
+        shortfalls=data.shortfalls[choice.episodes],
+        selected=data.selected[choice.episodes],
+        raised=math.ceil(len(choice.episodes) * data.raised_share),
+    )

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.design import Design
+from cwbc.device import Place, default_place
 from cwbc.errors import DivergenceError
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
 from cwbc.runs import Keeper, configuration
-from cwbc.sampling import DeviceData, to_device
+from cwbc.sampling import Source, in_host_memory, to_device
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Losses, State, chunk_length, initialize, run_chunk
 
@@ -38,12 +39,14 @@ def train(
     notes: dict[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    data_on: Place | None = None,
 ) -> Policies:
     """Train a method for all seeds; with a directory, go on from where an earlier call was cut off.
 
     Args:
         progress: told the number of steps done.
         should_stop: asked between chunks; once it says yes, the state is saved and Interrupted is raised.
+        data_on: where the data lies meanwhile, with the same result; by default the device if it has room.
     """
     design = Design.fit(method, data, settings.context)
     description: dict[str, Any] = {
@@ -61,7 +64,8 @@ def train(
     policies = Policies(design, state.parameters, seeds, *data.observation_statistics, description["about"])
     if step == settings.steps:
         return policies
-    loop = _Loop(policies, settings, to_device(data, design.method), keeper, progress, should_stop)
+    prepared = to_device if (data_on or default_place(data.nbytes)) == "device" else in_host_memory
+    loop = _Loop(policies, settings, prepared(data, design.method), keeper, progress, should_stop)
     return dataclasses.replace(policies, parameters=loop.run(state, step, seconds).parameters)
 
 
@@ -82,7 +86,7 @@ class _Loop:
 
     policies: Policies  # what is being trained, as it was
     settings: Training
-    data: DeviceData
+    data: Source
     keeper: Keeper | None
     progress: Callable[[int], None] | None
     should_stop: Callable[[], bool]

@@ -72,6 +72,11 @@ class Trajectories:
         return len(self.rewards)
 
     @property
+    def nbytes(self) -> int:
+        """The size of what every step has."""
+        return self.observations.nbytes + self.actions.nbytes + self.rewards.nbytes
+
+    @property
     def horizon(self) -> int:
         """H, the longest an episode can be: the environment's limit, or the longest one logged."""
         return max(self.time_limit or 0, int(self.lengths.max()))

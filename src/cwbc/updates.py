@@ -16,10 +16,10 @@ from cwbc.design import Design
 from cwbc.device import on_cpu, over_seeds
 from cwbc.layers import Parameters
 from cwbc.methods import Optimizer, Training
-from cwbc.sampling import DeviceData, Window, sample
+from cwbc.sampling import DRAWN_TOGETHER, Draws, Episodes, Rows, Source, Window, choose, windows
+from cwbc.streaming import Lot, lots
 
 Losses = dict[str, jax.Array]
-DRAWN_TOGETHER = 50  # steps whose batches are drawn at once: a few large kernels instead of many small ones
 
 
 @jax.tree_util.register_dataclass
@@ -34,11 +34,15 @@ class State:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """What one step trains on: windows, and all that is random about the step."""
+    """What one step trains on: the windows that were drawn, then some of them once more, raised."""
 
-    window: Window
-    raises: jax.Array  # [window], of those that may be raised: how far beyond the best, from 0 to 1
+    observations: jax.Array  # [window, step, dimension]
+    actions: jax.Array  # [window, step, dimension] or [window, step]
+    returns_to_go: jax.Array  # [window, step]
+    timesteps: jax.Array  # [window, step]
+    shares: jax.Array  # [window, step] of the mean over its kind; 0 for what is not trained on
     dropout_key: jax.Array
+    drawn: int = dataclasses.field(metadata={"static": True})
 
 
 Carried = tuple[State, Parameters]  # from step to step: the state, and what is prepared of its parameters
@@ -53,23 +57,35 @@ def run_chunk(
     design: Design,
     training: Training,
     state: State,
-    data: DeviceData,
+    data: Source,
     seeds: tuple[int, ...],
     first_step: int,
     length: int,
 ) -> tuple[State, Losses]:
     """Train `length` steps; the losses of each come back as [step, seed]. `state` is used up."""
-    program = _chunk_program(design, training, length)
+    parts = []
+    for lot in lots(data, training, seeds, first_step, length):
+        program = _chunk_program(design, training, lot.length, data.streamed)
+        state, losses = _run_lot(program, state, data, lot, seeds)
+        parts.append(losses)
+    return state, jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+
+
+def _run_lot(
+    program: Callable[..., tuple[State, Losses]], state: State, data: Source, lot: Lot, seeds: tuple[int, ...]
+) -> tuple[State, Losses]:
     numbers = jnp.asarray(seeds, jnp.uint32)
     if not on_cpu():
-        return program(state, data, numbers, first_step)
+        return program(state, data.episodes, lot.rows, numbers, lot.first_step)
+
     # One seed's matrix products fill the cores, so seeds take turns at the same program; and a seed's result
     # is bit for bit the same alone and among others, which one program over a seed axis does not give.
-    turns = [
-        program(jax.tree.map(lambda x, row=row: x[row], state), data, numbers[row], first_step)
-        for row in range(len(seeds))
-    ]
-    states, losses = zip(*turns, strict=True)
+    def turn(place: int) -> tuple[State, Losses]:
+        mine = jax.tree.map(lambda x: x[place], state)
+        rows = lot.rows.at(place) if data.streamed else lot.rows
+        return program(mine, data.episodes, rows, numbers[place], lot.first_step)
+
+    states, losses = zip(*map(turn, range(len(seeds))), strict=True)
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
     return stacked, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *losses)
 
@@ -98,30 +114,82 @@ def _initial_program(design: Design, training: Training) -> Callable[[jax.Array]
 
 
 @functools.lru_cache(maxsize=32)
-def _chunk_program(design: Design, training: Training, length: int) -> Callable[..., tuple[State, Losses]]:
+def _chunk_program(
+    design: Design, training: Training, length: int, streamed: bool
+) -> Callable[..., tuple[State, Losses]]:
     update = _update(design, training)
 
-    def chunk(state: State, data: DeviceData, seed: jax.Array, first_step: Any) -> tuple[State, Losses]:
-        def block(carried: Carried, numbers: jax.Array) -> tuple[Carried, Losses]:
-            batches = jax.vmap(lambda number: draw(training, data, seed, number))(numbers)
-            return jax.lax.scan(update, carried, batches)
+    def chunk(
+        state: State, episodes: Episodes, rows: Rows, seed: jax.Array, first_step: Any
+    ) -> tuple[State, Losses]:
+        def batch(number: jax.Array, gathered: Rows | None) -> Batch:
+            gather = rows.at if gathered is None else lambda _: gathered
+            return draw(design, training, episodes, seed, number, gather)
 
-        numbers = first_step + jnp.arange(length).reshape(-1, math.gcd(length, DRAWN_TOGETHER))
+        def block(carried: Carried, steps: tuple[jax.Array, Rows | None]) -> tuple[Carried, Losses]:
+            return jax.lax.scan(update, carried, jax.vmap(batch)(*steps))
+
+        steps = (first_step + jnp.arange(length), rows if streamed else None)
+        size = math.gcd(length, DRAWN_TOGETHER)
+        blocks = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), steps)
         prepared = design.prepared(state.parameters, training.precision)
-        (state, _), losses = jax.lax.scan(block, (state, prepared), numbers)
+        (state, _), losses = jax.lax.scan(block, (state, prepared), blocks)
         return state, jax.tree.map(lambda x: x.reshape(length), losses)
 
     if on_cpu():
         return jax.jit(chunk, donate_argnums=0)
-    return jax.jit(jax.vmap(chunk, in_axes=(0, None, 0, None), out_axes=(0, 1)), donate_argnums=0)
+    seed_axes = (0, None, 0 if streamed else None, 0, None)
+    return jax.jit(jax.vmap(chunk, in_axes=seed_axes, out_axes=(0, 1)), donate_argnums=0)
 
 
-def draw(training: Training, data: DeviceData, seed: jax.Array, number: jax.Array) -> Batch:
-    """What step `number` of a seed trains on, however the run is cut into chunks or resumed."""
-    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), number)
-    window_key, raise_key, dropout_key = jax.random.split(key, 3)
-    window = sample(window_key, data, training.batch_size, training.context)
-    return Batch(window, jax.random.uniform(raise_key, (window.raised,)), dropout_key)
+def draw(
+    design: Design,
+    training: Training,
+    data: Episodes,
+    seed: jax.Array,
+    number: jax.Array,
+    gather: Callable[[jax.Array], Rows],
+) -> Batch:
+    """What step `number` of a seed trains on.
+
+    Args:
+        gather: the rows with given numbers.
+    """
+    draws = Draws.of(seed, number, training.batch_size)
+    choice = choose(draws, data, training.context)
+    window = windows(choice, gather(choice.row_numbers), data)
+    return batch_of(design, window, draws.raises[: window.raised], draws.dropout_key)
+
+
+def batch_of(design: Design, window: Window, raises: jax.Array, dropout_key: jax.Array) -> Batch:
+    """Windows, and those of them that the regularizer raises once more: one pass through the network.
+
+    Args:
+        raises: how far beyond the best each is raised, from 0 to 1.
+    """
+    drawn, shares, returns_to_go = len(window.mask), shares_of(window.mask), window.returns_to_go
+    regularizer = design.method.regularizer
+    if regularizer is not None:
+        raised = jax.tree.map(lambda x: x[: window.raised], window)
+        amounts = raised.shortfalls + regularizer.width * raises
+        raised_shares = shares_of(raised.mask & raised.selected[:, None])
+        window = jax.tree.map(lambda *x: jnp.concatenate(x), window, raised)
+        returns_to_go = jnp.concatenate([returns_to_go, raised.returns_to_go + amounts[:, None]])
+        shares = jnp.concatenate([shares, raised_shares])
+    return Batch(
+        observations=window.observations,
+        actions=window.actions,
+        returns_to_go=returns_to_go,
+        timesteps=window.timesteps,
+        shares=shares,
+        dropout_key=dropout_key,
+        drawn=drawn,
+    )
+
+
+def shares_of(mask: jax.Array) -> jax.Array:
+    """What to multiply values with, so that their sum is the mean where the mask holds; 0 if nowhere."""
+    return mask / jnp.maximum(jnp.sum(mask), 1)
 
 
 def _update(design: Design, training: Training) -> Callable[[Carried, Batch], tuple[Carried, Losses]]:
@@ -154,37 +222,22 @@ def losses(
     batch: Batch,
 ) -> tuple[jax.Array, Losses]:
     """The total loss of a batch of windows, and its parts."""
-    window = batch.window
-    regularizer = design.method.regularizer
-    returns_to_go = window.returns_to_go
-    windows = window
-    if regularizer is not None:
-        # The raised windows go through the network together with the plain ones, in one larger pass.
-        raised = jax.tree.map(lambda x: x[: window.raised], window)
-        amounts = raised.shortfalls + regularizer.width * batch.raises
-        windows = jax.tree.map(lambda *x: jnp.concatenate(x), window, raised)
-        returns_to_go = jnp.concatenate([returns_to_go, raised.returns_to_go + amounts[:, None]])
     outputs = design.outputs(
         parameters,
-        windows.observations,
-        returns_to_go,
-        design.actions.encode(windows.actions),
-        windows.timesteps,
+        batch.observations,
+        batch.returns_to_go,
+        design.actions.encode(batch.actions),
+        batch.timesteps,
         batch.dropout_key,
     )
-    per_step = design.actions.loss(outputs, windows.actions)
-    count = len(window.mask)
-    prediction = masked_mean(per_step[:count], window.mask)
+    parts = design.actions.loss(outputs, batch.actions) * batch.shares
+    prediction = jnp.sum(parts[: batch.drawn])
+    regularizer = design.method.regularizer
     if regularizer is None:
         return prediction, {"loss": prediction}
-    conservative = masked_mean(per_step[count:], raised.mask & raised.selected[:, None])
+    conservative = jnp.sum(parts[batch.drawn :])
     total = prediction + regularizer.coefficient * conservative
     return total, {"loss": total, "prediction": prediction, "conservative": conservative}
-
-
-def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
-    """The mean of the values where the mask holds, 0 where it nowhere does."""
-    return jnp.sum(values, where=mask) / jnp.maximum(jnp.sum(mask), 1)
 
 
 def _optimizer(settings: Optimizer, steps: int) -> optax.GradientTransformation:

@@ -48,7 +48,7 @@ def write(path: Path, data: Trajectories) -> None:
     last = np.zeros(data.steps, bool)
     last[data.starts + data.lengths - 1] = True
     ended = np.repeat(data.terminated, data.lengths)
-    _check_room(path, data.observations.nbytes + data.actions.nbytes + data.rewards.nbytes + 2 * data.steps)
+    _check_room(path, data.nbytes + 2 * data.steps)
     with _writing(path), h5py.File(path, "w") as file:
         file["observations"] = data.observations
         file["actions"] = data.actions
