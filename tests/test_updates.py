@@ -178,20 +178,19 @@ def trained(design: Design, data: Source, seeds: tuple[int, ...], cuts: list[int
 
 
 @pytest.mark.parametrize(
-    ("name", "discrete", "lot"), [("rvs+cwbc", False, 4), ("rvs+cwbc", True, 5), ("dt", False, 5)]
+    ("name", "discrete", "seeds", "lot"),
+    [("rvs+cwbc", False, (0, 5, 7), 4), ("rvs+cwbc", True, (5,), 5), ("dt", False, (0, 5, 7), 5)],
 )
 def test_streamed_training_is_bit_for_bit_that_on_the_device(
-    name: str, discrete: bool, lot: int, monkeypatch: pytest.MonkeyPatch
+    name: str, discrete: bool, seeds: tuple[int, ...], lot: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "DRAWN_TOGETHER", lot)  # of 4: a chunk of 10 steps is 4, 4 and 2
-    data, seeds = toy_data(discrete=discrete), (0, 5, 7)
+    data = toy_data(discrete=discrete)
     design = Design.fit(tiny(name).method, data, TRAINING.context)
-    resident, host = to_device(data, design.method), in_host_memory(data, design.method)
-    whole = trained(design, resident, seeds, [10, 10])
-    jax.tree.map(np.testing.assert_array_equal, trained(design, host, seeds, [10, 10]), whole)
-    assert whole[1].shape == (20, 3)
-    alone = trained(design, resident, (5,), [10])
-    jax.tree.map(np.testing.assert_array_equal, trained(design, host, (5,), [10]), alone)
+    whole = trained(design, to_device(data, design.method), seeds, [10, 10])
+    streamed = trained(design, in_host_memory(data, design.method), seeds, [10, 10])
+    jax.tree.map(np.testing.assert_array_equal, streamed, whole)
+    assert whole[1].shape == (20, len(seeds))
 
 
 @pytest.mark.parametrize("name", ["rvs+cwbc", "dt"])
