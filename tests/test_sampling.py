@@ -34,8 +34,13 @@ DATA = logged(*np.split(np.random.default_rng(0).normal(size=sum(LENGTHS)) * 9, 
 UNEVEN = np.array([0.0, 0.02, 0.4, 0.0, 0.58, 0.0])
 
 
+def draws_of(key: jax.Array, batch_size: int) -> Draws:
+    seed, number = jax.random.key_data(key)
+    return Draws.of(seed, number, batch_size)
+
+
 def sample(key: jax.Array, episodes: Episodes, rows: Rows, batch_size: int, context: int) -> Window:
-    choice = choose(Draws.of(*jax.random.key_data(key), batch_size), episodes, context)
+    choice = choose(draws_of(key, batch_size), episodes, context)
     return windows(choice, rows.at(choice.row_numbers), episodes)
 
 
@@ -224,9 +229,7 @@ def test_training_normalizes_to_the_same_bits_as_acting() -> None:
     keys = jax.random.split(jax.random.key(0), 3)
     # With a batch axis as in training: the compiler is not to see that the divisor is the same everywhere.
     drawn = jax.jit(jax.vmap(lambda key: sample(key, source.episodes, source.rows, 40, CONTEXT)))(keys)
-    chosen = jax.vmap(lambda key: choose(Draws.of(*jax.random.key_data(key), 40), source.episodes, CONTEXT))(
-        keys
-    )
+    chosen = jax.vmap(lambda key: choose(draws_of(key, 40), source.episodes, CONTEXT))(keys)
     expected = normalized(data.observations, *data.observation_statistics)[np.asarray(chosen.row_numbers)]
     np.testing.assert_array_equal(drawn.observations, expected)
 
