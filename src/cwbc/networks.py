@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import jax
@@ -25,6 +26,9 @@ from cwbc.layers import (
     linear,
     norm,
 )
+
+Steps = slice | jax.Array  # which steps of a window
+ALL = slice(None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,10 +67,12 @@ class MLP:
         actions: jax.Array,  # [window, step, size]
         timesteps: jax.Array,  # [window, step]
         dropout_key: jax.Array | None = None,
-    ) -> jax.Array:  # [window, step, size]
+        asked: Steps = ALL,
+    ) -> jax.Array:  # [window, asked step, size]
         x = observations
         if conditions is not None:
             x = jnp.concatenate([observations, conditions[..., None]], axis=-1)
+        x = x[:, asked]
         keys = dropout_keys(dropout_key, self.dropout, self.layers)
         for i in range(self.layers):
             x = dropout(keys[i], self.dropout, jax.nn.relu(dense(parameters[f"layer{i}"], x)))
@@ -146,17 +152,22 @@ class Transformer:
         actions: jax.Array,  # [window, step, size]
         timesteps: jax.Array,  # [window, step]
         dropout_key: jax.Array | None = None,
-    ) -> jax.Array:  # [window, step, size]
+        asked: Steps = ALL,
+    ) -> jax.Array:  # [window, asked step, size]
         windows, steps = timesteps.shape
         tokens = self._embed(parameters, observations, conditions, actions, timesteps)
         per_step = len(tokens)
         x = jnp.stack(tokens, axis=2).reshape(windows, steps * per_step, self.width)
         keys = dropout_keys(dropout_key, self.dropout, 1 + self.layers)
         x = dropout(keys[0], self.dropout, layer_norm(parameters["embed_norm"], x))
-        for i in range(self.layers):
+
+        def read(tokens: jax.Array) -> jax.Array:
+            # An action is read off the token before it, which sees the observation but not the action.
+            return tokens.reshape(-1, steps, per_step, *tokens.shape[2:])[:, asked, -2]
+
+        for i in range(self.layers - 1):
             x = self._attend_and_mix(parameters[f"block{i}"], x, keys[1 + i])
-        # An action is read off the token before it, which sees the observation but not the action.
-        x = x.reshape(windows, steps, per_step, self.width)[:, :, -2]
+        x = self._attend_and_mix(parameters[f"block{self.layers - 1}"], x, keys[-1], read)
         return dense(parameters["head"], layer_norm(parameters["final_norm"], x))
 
     def _embed(
@@ -178,16 +189,25 @@ class Transformer:
         tokens += [dense(embed["observation"], observations), dense(embed["action"], actions)]
         return [token + time for token in tokens]
 
-    def _attend_and_mix(self, block: Parameters, x: jax.Array, key: jax.Array | None) -> jax.Array:
+    def _attend_and_mix(
+        self,
+        block: Parameters,
+        x: jax.Array,
+        key: jax.Array | None,
+        read: Callable[[jax.Array], jax.Array] = lambda tokens: tokens,
+    ) -> jax.Array:
+        """One block, computed only for the tokens that are read of it."""
         attention_key, out_key, mix_key = dropout_keys(key, self.dropout, 3)
         windows, tokens, width = x.shape
         qkv = dense(block["qkv"], layer_norm(block["norm1"], x))
         q, k, v = jnp.moveaxis(qkv.reshape(windows, tokens, 3, self.heads, width // self.heads), 2, 0)
+        x, q = read(x), read(q)
         scores = jnp.einsum("wqhd,wkhd->whqk", q, k) / math.sqrt(width // self.heads)
-        visible = jnp.tril(jnp.ones((tokens, tokens), bool))
+        order = jnp.arange(tokens)
+        visible = order <= read(order[None])[0][:, None]
         scores = jnp.where(visible, scores.astype(jnp.float32), -jnp.inf)
         attention = dropout(attention_key, self.dropout, jax.nn.softmax(scores, axis=-1))
-        mixed = jnp.einsum("whqk,wkhd->wqhd", attention.astype(v.dtype), v).reshape(windows, tokens, width)
+        mixed = jnp.einsum("whqk,wkhd->wqhd", attention.astype(v.dtype), v).reshape(x.shape)
         x = x + dropout(out_key, self.dropout, dense(block["out"], mixed))
         hidden = jax.nn.relu(dense(block["up"], layer_norm(block["norm2"], x)))
         return x + dropout(mix_key, self.dropout, dense(block["down"], hidden))
