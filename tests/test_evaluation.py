@@ -1,9 +1,11 @@
-"""Evaluation against a loop written by hand, its determinism, and what does not fit."""
+"""Evaluation against a loop written by hand, in parts and blocks, its determinism, and what does not fit."""
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
 import jax
@@ -12,13 +14,15 @@ import pytest
 from numpy.typing import NDArray
 from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, HORIZON, toy_data
 
-from cwbc import simulators
+from cwbc import evaluation, simulators
 from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.evaluation import _begin_seed, evaluate
 from cwbc.methods import parse, small
-from cwbc.policy import Policies
+from cwbc.policy import History, Policies, act
 from cwbc.simulators import Simulator, Transition
+from cwbc.simulators.locomotion import Locomotion
+from cwbc.spaces import Continuous
 
 
 def untrained(name: str, seeds: tuple[int, ...] = (0, 3), discrete: bool = False) -> Policies:
@@ -75,6 +79,7 @@ class Ending:
 
     def __init__(self) -> None:
         self.stepped: list[list[int]] = []
+        self.threads: set[int] = set()
         self.largest = 0.0
 
     def reset(self, episodes: NDArray[np.int64], seeds: Sequence[int]) -> NDArray[np.float64]:
@@ -83,6 +88,7 @@ class Ending:
 
     def step(self, episodes: NDArray[np.int64], actions: NDArray[np.float32]) -> Transition:
         self.stepped.append(episodes.tolist())
+        self.threads.add(threading.get_ident())
         self.largest = max(self.largest, float(np.abs(actions).max()))
         self.times[episodes] += 1
         ended = self.times[episodes] > episodes
@@ -102,6 +108,71 @@ def test_finished_episodes_are_not_simulated(monkeypatch: pytest.MonkeyPatch) ->
     assert sweep.returns.reshape(-1).tolist() == [1.0, 2.0, 3.0, 4.0]
     assert told == [1, 2, 3, 4]
     assert simulator.largest == np.float32(0.01)  # actions are clipped to what the environment takes
+    assert simulator.threads == {threading.get_ident()}
+
+
+def test_of_two_halves_one_is_simulated_while_the_other_acts(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator = Ending()
+    monkeypatch.setattr(simulators, "make", lambda *_: simulator)
+    monkeypatch.setattr(simulators, "is_batched", lambda _: True)
+    monkeypatch.setattr(evaluation, "on_cpu", lambda: False)
+    told: list[int] = []
+    sweep = evaluate(untrained("rvs", seeds=(0,)), "ending", [1.0, 2.0], episodes=2, progress=told.append)
+    assert simulator.stepped == [[0, 2], [1, 3], [2], [1, 3], [2], [3], [3]]
+    assert sweep.lengths.reshape(-1).tolist() == [1, 2, 3, 4]
+    assert told == [1, 1, 2, 2, 3, 3, 4]
+    assert threading.get_ident() not in simulator.threads
+
+
+@pytest.mark.parametrize("name", ["rvs", "dt"])
+def test_episodes_do_not_depend_on_the_halves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Locomotion, "horizon", 12)
+    hopper = Continuous((-1.0,) * 3, (1.0,) * 3)
+    design = dataclasses.replace(untrained(name).design, observation_size=11, actions=hopper)
+    parameters = jax.vmap(lambda s: design.initialize(jax.random.key(s)))(np.arange(2))
+    policies = Policies(design, parameters, (0, 1), np.zeros(11, np.float32), np.ones(11, np.float32))
+    whole = evaluate(policies, "Hopper-v5", [1.0, 20.0, 3000.0], episodes=3)
+    monkeypatch.setattr(evaluation, "on_cpu", lambda: False)
+    halves = evaluate(policies, "Hopper-v5", [1.0, 20.0, 3000.0], episodes=3)
+    np.testing.assert_array_equal(whole.lengths, halves.lengths)
+    np.testing.assert_allclose(whole.returns, halves.returns, rtol=1e-5)
+    assert np.ptp(whole.returns, axis=2).min() > 0.01  # so that one taken for another would be seen
+
+
+class Paying(Ending):
+    """Pays an action with itself."""
+
+    def step(self, episodes: NDArray[np.int64], actions: NDArray[np.float32]) -> Transition:
+        outcome = super().step(episodes, actions)
+        observations = np.stack([episodes, self.times[episodes]], axis=1) / 4
+        return dataclasses.replace(outcome, observations=observations, rewards=actions[:, 0].astype(float))
+
+
+def test_blocks_whose_episodes_are_over_are_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    policies, answered = untrained("dt", seeds=(0,)), []
+
+    def counting(*arguments: Any) -> tuple[History, jax.Array]:
+        jax.debug.callback(lambda: answered.append(1))
+        return act(*arguments)
+
+    def sweep(block: int) -> NDArray[np.float64]:
+        monkeypatch.setattr(evaluation, "_BLOCK", block)
+        evaluation._program.cache_clear()
+        answered.clear()
+        returns = evaluate(policies, "paying", [1.0, 2.0], episodes=2).returns
+        jax.effects_barrier()  # type: ignore[no-untyped-call]
+        return returns
+
+    monkeypatch.setattr(simulators, "make", lambda *_: Paying())
+    monkeypatch.setattr(Paying, "action_bounds", (np.array([-1.0]), np.array([1.0])))
+    monkeypatch.setattr(evaluation, "act", counting)
+    together = sweep(block=4 * policies.design.memory)
+    assert len(answered) == 4  # steps until the last is over
+    by_two = sweep(block=2 * policies.design.memory)
+    assert len(answered) == 2 + 2 + 1 + 1
+    np.testing.assert_allclose(together, by_two, rtol=1e-5)
+    assert np.ptp(together) > 0.01
+    evaluation._program.cache_clear()
 
 
 def test_a_policy_that_does_not_fit_is_refused() -> None:

@@ -1,6 +1,8 @@
-"""Networks: causality by gradients, the step an MLP looks at, dropout's statistics."""
+"""Networks: independent references, causality by gradients, asking for some steps, dropout's statistics."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -71,6 +73,65 @@ def test_an_mlp_is_the_composition_it_says() -> None:
         x = np.maximum(x @ np.asarray(parameters[name]["weight"]) + np.asarray(parameters[name]["bias"]), 0)
     expected = x @ np.asarray(parameters["layer2"]["weight"]) + np.asarray(parameters["layer2"]["bias"])
     np.testing.assert_allclose(network(parameters, **values), expected, rtol=1e-5, atol=1e-6)
+
+
+def transformer_by_hand(
+    network: Transformer, parameters: dict[str, Any], values: dict[str, jax.Array]
+) -> NDArray[np.float64]:
+    """Every block at every token, one head at a time, in float64; then the outputs are read off."""
+    p = jax.tree.map(lambda x: np.asarray(x, np.float64), parameters)
+    observations, conditions, actions = (
+        np.asarray(values[name], np.float64) for name in ("observations", "conditions", "actions")
+    )
+
+    def dense(layer: dict[str, Any], x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(x @ layer["weight"] + layer["bias"])
+
+    def normed(layer: dict[str, Any], x: NDArray[np.float64]) -> NDArray[np.float64]:
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+        return np.asarray(x * layer["scale"] + layer["bias"])
+
+    returns = {"return": conditions[..., None]} if network.tokens == "separate" else {}
+    if not returns:
+        observations = np.concatenate([observations, conditions[..., None]], axis=-1)
+    kinds = {**returns, "observation": observations, "action": actions}
+    time = p["time"][np.asarray(values["timesteps"])]
+    x = np.stack([dense(p["embed"][kind], kinds[kind]) + time for kind in kinds], axis=2)
+    x = normed(p["embed_norm"], x.reshape(WINDOWS, -1, network.width))
+    future = np.triu(np.full((x.shape[1], x.shape[1]), -np.inf), 1)
+    for block in (p[f"block{i}"] for i in range(network.layers)):
+        query, key, value = np.split(dense(block["qkv"], normed(block["norm1"], x)), 3, axis=-1)
+        size, mixed = network.width // network.heads, np.empty_like(x)
+        for own in (slice(i * size, (i + 1) * size) for i in range(network.heads)):
+            scores = query[..., own] @ key[..., own].swapaxes(1, 2) / np.sqrt(size) + future
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            mixed[..., own] = weights / weights.sum(-1, keepdims=True) @ value[..., own]
+        x = x + dense(block["out"], mixed)
+        x = x + dense(block["down"], np.maximum(dense(block["up"], normed(block["norm2"], x)), 0))
+    read = x.reshape(WINDOWS, STEPS, len(kinds), -1)[:, :, list(kinds).index("observation")]
+    return dense(p["head"], normed(p["final_norm"], read))
+
+
+@pytest.mark.parametrize("name", ["transformer", "concatenated"])
+def test_a_transformer_is_the_composition_it_says(name: str) -> None:
+    network = NETWORKS[name]
+    assert isinstance(network, Transformer)
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    # Fresh weights are so small that attention is all but even; these are not.
+    parameters = jax.tree.map(lambda x: 3 * x, parameters)
+    expected = transformer_by_hand(network, parameters, inputs())
+    np.testing.assert_allclose(jax.jit(network)(parameters, **inputs()), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_steps_that_are_asked_for_are_those_of_all(name: str) -> None:
+    network = NETWORKS[name]
+    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
+    run = jax.jit(network)
+    every = run(parameters, **inputs())
+    for steps in ([0], [3], [STEPS - 1]):
+        some = run(parameters, **inputs(), asked=jnp.array(steps))
+        np.testing.assert_allclose(some, every[:, np.array(steps)], rtol=1e-5, atol=1e-6)
 
 
 def test_no_condition_takes_no_input() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -10,21 +11,32 @@ import jax.numpy as jnp
 from cwbc import kernels
 from cwbc.layers import Parameters, dense, dropout, relu, standardized
 
+Wanted = Callable[[jax.Array], jax.Array]  # the tokens of an array that are of use. [window, token, ...]
+
+
+def every_token(tokens: jax.Array) -> jax.Array:
+    return tokens
+
 
 def attend(
-    block: Parameters, x: jax.Array, heads: int, rate: float, keys: list[jax.Array | None]
+    block: Parameters,
+    x: jax.Array,
+    heads: int,
+    rate: float,
+    keys: list[jax.Array | None],
+    wanted: Wanted = every_token,
 ) -> jax.Array:
-    """Every token looks at itself and at those before it. [window, token, width]"""
+    """The wanted tokens after each looked at itself and at those before it. [window, token, width]"""
     attention_key, out_key = keys
     weight, bias = block["qkv"]["weight"], block["qkv"]["bias"]
     qkv = standardized(x).astype(weight.dtype) @ weight
     if kernels.do_attention(qkv, heads):
-        from cwbc.kernels.attention import attention as attend_on_chip
+        from cwbc.kernels.attention import attention as attention_on_chip
 
-        mixed = attend_on_chip(qkv, bias, heads, rate, attention_key)
+        mixed = wanted(attention_on_chip(qkv, bias, heads, rate, attention_key))
     else:
-        mixed = attention(qkv, bias, heads, rate, attention_key)
-    return x + dropout(out_key, rate, dense(block["out"], mixed))
+        mixed = attention(qkv, bias, heads, rate, attention_key, wanted)
+    return wanted(x) + dropout(out_key, rate, dense(block["out"], mixed))
 
 
 def attention(
@@ -33,15 +45,18 @@ def attention(
     heads: int,
     rate: float,
     key: jax.Array | None,
+    wanted: Wanted = every_token,
 ) -> jax.Array:  # [window, token, width]
-    """Causal attention, a part of which is dropped."""
+    """Causal attention of the wanted tokens, a part of which is dropped."""
     windows, tokens, width = qkv.shape
     q, k, v = jnp.moveaxis((qkv + bias).reshape(windows, tokens, 3, heads, -1), 2, 0)
+    q = wanted(q)
     scores = jnp.einsum("wqhd,wkhd->whqk", q, k) / math.sqrt(q.shape[-1])
-    visible = jnp.tril(jnp.ones((tokens, tokens), bool))
+    order = jnp.arange(tokens)
+    visible = order <= wanted(order[None])[0][:, None]
     scores = jnp.where(visible, scores.astype(jnp.float32), -jnp.inf)
     attended = dropout(key, rate, jax.nn.softmax(scores, axis=-1))
-    return jnp.einsum("whqk,wkhd->wqhd", attended.astype(v.dtype), v).reshape(windows, tokens, width // 3)
+    return jnp.einsum("whqk,wkhd->wqhd", attended.astype(v.dtype), v).reshape(windows, -1, width // 3)
 
 
 def mix(block: Parameters, x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from cwbc.layers import Parameters
 from cwbc.methods import Method, from_json, to_json
+from cwbc.networks import ALL, Steps
 from cwbc.spaces import ActionSpace, Continuous, Discrete
 from cwbc.trajectories import Trajectories
 
@@ -54,11 +55,13 @@ class Design:
         actions: jax.Array,  # [window, step, size], encoded
         timesteps: jax.Array,  # [window, step]
         dropout_key: jax.Array | None = None,
-    ) -> jax.Array:  # [window, step, size]
-        """The network's outputs at every step of a window, in training and in acting alike."""
+        asked: Steps = ALL,
+    ) -> jax.Array:  # [window, asked step, size]
+        """The network's outputs at the steps that are asked for, in training and in acting alike."""
         condition = self.method.condition
         conditions = None if condition is None else condition(returns_to_go, timesteps, self.horizon)
-        return self.method.network(parameters, observations, conditions, actions, timesteps, dropout_key)
+        inputs = (observations, conditions, actions, timesteps)
+        return self.method.network(parameters, *inputs, dropout_key, asked)
 
     def to_json(self) -> dict[str, Any]:
         if isinstance(self.actions, Discrete):

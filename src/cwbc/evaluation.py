@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbc import fitting, simulators
 from cwbc.design import Design
-from cwbc.device import over_seeds
+from cwbc.device import on_cpu, over_seeds
 from cwbc.errors import InputError, require
+from cwbc.layers import Parameters
 from cwbc.policy import History, Policies, act
 from cwbc.results import Sweep
 from cwbc.sampling import normalized
 from cwbc.spaces import Discrete
+
+_BLOCK = 640  # remembered steps that a CPU works on at a time: more would not stay in its cache
 
 
 def evaluate(
@@ -49,74 +58,141 @@ def evaluate(
         begin_seeds = [
             _begin_seed(seed, s, e) for s in policies.seeds for _ in asked for e in range(episodes)
         ]
-        remaining = np.broadcast_to(asked[:, None], shape).reshape(-1).copy()
-        returns, lengths = _roll_out(policies, simulator, begin_seeds, remaining, progress)
+        observations = simulator.reset(np.arange(len(begin_seeds)), begin_seeds)
+        rows = _Rows.begin(observations, np.broadcast_to(asked[:, None], shape).reshape(-1))
+        _roll_out(_split(policies, rows, environment), rows, simulator, progress)
     finally:
         simulator.close()
     return Sweep(
         method=policies.design.method.name,
         seeds=np.asarray(policies.seeds, np.int64),
         targets=asked,
-        returns=returns.reshape(shape),
-        lengths=lengths.reshape(shape),
+        returns=rows.returns.reshape(shape),
+        lengths=rows.lengths.reshape(shape),
     )
 
 
-def _roll_out(
-    policies: Policies,
-    simulator: simulators.Simulator,
-    begin_seeds: list[int],
-    remaining: NDArray[np.float64],  # [row] what is still asked for
-    progress: Callable[[int], None] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    rows, count = len(begin_seeds), len(policies.seeds)
-    by_seed = (count, rows // count)
-    step, history = _acting(policies.design, *by_seed)
-    statistics = (policies.observation_mean, policies.observation_deviation)
-    returns, lengths = np.zeros(rows), np.zeros(rows, np.int64)
-    active = np.arange(rows)
-    observations = np.asarray(simulator.reset(active, begin_seeds), np.float32)
-    for timestep in range(simulator.horizon):
-        history, actions = step(
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """Where every episode is; the arrays change as it goes on."""
+
+    observations: NDArray[np.float32]  # [row, dimension] the latest
+    remaining: NDArray[np.float64]  # [row] what is still asked for
+    returns: NDArray[np.float64]  # [row]
+    lengths: NDArray[np.int64]  # [row]
+    running: NDArray[np.bool_]  # [row]
+
+    @classmethod
+    def begin(cls, observations: NDArray[Any], targets: NDArray[np.float64]) -> _Rows:
+        count = len(targets)
+        empty = (np.zeros(count), np.zeros(count, np.int64), np.ones(count, np.bool_))
+        return cls(observations.astype(np.float32), targets.copy(), *empty)
+
+    def record(self, rows: NDArray[np.int64], outcome: simulators.Transition) -> None:
+        """Note what a step led to."""
+        self.observations[rows] = outcome.observations
+        self.remaining[rows] -= outcome.rewards
+        self.returns[rows] += outcome.rewards
+        self.lengths[rows] += 1
+        self.running[rows] = ~(outcome.terminated | outcome.truncated)
+
+
+class _Part:
+    """Rows that the policies answer together, as many of every seed."""
+
+    def __init__(self, policies: Policies, rows: _Rows, own: NDArray[np.int64]) -> None:
+        self._policies, self._rows = policies, rows
+        self._own = own  # [seed, row of the seed]
+        self.timestep = 0
+        self._answer = _program(policies.design)
+        empty = History.empty(policies.design, own.shape[1])
+        self._history = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(own), *x.shape)), empty)
+
+    def act(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The rows that are still running, and the actions that the policies choose for them."""
+        policies, rows, own = self._policies, self._rows, self._own
+        running = rows.running[own]
+        self._history, actions = self._answer(
             policies.parameters,
-            history,
-            np.int32(timestep),
-            normalized(observations, *statistics).reshape(*by_seed, -1),
-            remaining.astype(np.float32).reshape(by_seed),
+            self._history,
+            np.int32(self.timestep),
+            normalized(rows.observations[own], policies.observation_mean, policies.observation_deviation),
+            rows.remaining[own].astype(np.float32),
+            running,
         )
-        chosen = np.asarray(actions).reshape(rows, *actions.shape[2:])
-        if simulator.action_bounds is not None:
-            chosen = chosen.clip(*simulator.action_bounds)
-        outcome = simulator.step(active, chosen[active])
-        returns[active] += outcome.rewards
-        lengths[active] += 1
-        remaining[active] -= outcome.rewards
-        observations[active] = outcome.observations
-        # Finished episodes leave the batch: they cost no more simulation.
-        active = active[~(outcome.terminated | outcome.truncated)]
-        if progress is not None:
-            progress(timestep + 1)
-        if not active.size:
-            break
-    return returns, lengths
+        self.timestep += 1
+        return own[running], np.asarray(actions)[running]
+
+
+def _split(policies: Policies, rows: _Rows, environment: str) -> list[_Part]:
+    """All rows in one part; or in two, of which one is simulated while a GPU answers the other."""
+    own = np.arange(len(rows.running)).reshape(len(policies.seeds), -1)
+    overlapping = not on_cpu() and simulators.is_batched(environment)
+    count = min(2, own.shape[1]) if overlapping else 1
+    return [_Part(policies, rows, own[:, first::count]) for first in range(count)]
+
+
+def _roll_out(
+    parts: Sequence[_Part],
+    rows: _Rows,
+    simulator: simulators.Simulator,
+    progress: Callable[[int], None] | None,
+) -> None:
+    """Play all episodes to their ends, the parts in turn."""
+    with ThreadPoolExecutor(1) as physics:
+
+        def begin(part: _Part) -> tuple[_Part, NDArray[np.int64], Callable[[], simulators.Transition]]:
+            own, actions = part.act()
+            if simulator.action_bounds is not None:
+                actions = actions.clip(*simulator.action_bounds)
+            if len(parts) == 1:  # some environments can only be stepped by the thread that made them
+                return part, own, functools.partial(simulator.step, own, actions)
+            return part, own, physics.submit(simulator.step, own, actions).result
+
+        under_way = collections.deque(begin(part) for part in parts)
+        while under_way:
+            part, own, outcome = under_way.popleft()
+            rows.record(own, outcome())
+            if progress is not None:
+                progress(part.timestep)
+            # Finished episodes leave the batch: they cost no more simulation.
+            if rows.running[own].any() and part.timestep < simulator.horizon:
+                under_way.append(begin(part))
 
 
 @functools.lru_cache(maxsize=8)
 def _program(design: Design) -> Callable[..., tuple[History, jax.Array]]:
-    def step(parameters, history, timestep, observations, returns_to_go):  # type: ignore[no-untyped-def]
-        return over_seeds(lambda p, h, o, g: act(design, p, h, timestep, o, g))(
-            parameters, history, observations, returns_to_go
-        )
+    def step(parameters, history, timestep, observations, returns_to_go, running):  # type: ignore[no-untyped-def]
+        def one_seed(parameters: Parameters, running: jax.Array, *rows: Any) -> tuple[History, jax.Array]:
+            def answer(history: History, *now: jax.Array) -> tuple[History, jax.Array]:
+                return act(design, parameters, history, timestep, *now)
+
+            return _in_blocks(design, answer, running, rows)
+
+        return over_seeds(one_seed)(parameters, running, history, observations, returns_to_go)
 
     return jax.jit(step, donate_argnums=1)
 
 
-def _acting(
-    design: Design, seeds: int, rows: int
-) -> tuple[Callable[..., tuple[History, jax.Array]], History]:
-    empty = History.empty(design, rows)
-    stacked = jax.tree.map(lambda x: jax.numpy.broadcast_to(x, (seeds, *x.shape)), empty)
-    return _program(design), stacked
+def _in_blocks(
+    design: Design,
+    answer: Callable[..., tuple[History, jax.Array]],
+    running: jax.Array,  # [row]
+    rows: tuple[Any, ...],  # [row, ...]
+) -> tuple[History, jax.Array]:
+    """On a CPU, answer some rows at a time, and no block whose episodes are all over; else all at once."""
+    count = len(running)
+    least = min(count, math.ceil(_BLOCK / design.memory))
+    size = next(size for size in range(least, count + 1) if count % size == 0)
+    if size == count or not on_cpu():
+        return answer(*rows)
+
+    def skip(history: History, *_: jax.Array) -> tuple[History, jax.Array]:
+        return history, design.actions.choose(jnp.zeros((size, design.actions.size)))
+
+    blocks = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (running, rows))
+    answers = jax.lax.map(lambda block: jax.lax.cond(block[0].any(), answer, skip, *block[1]), blocks)
+    return jax.tree.map(lambda x: x.reshape(count, *x.shape[2:]), answers)
 
 
 def _begin_seed(evaluation_seed: int, policy_seed: int, episode: int) -> int:

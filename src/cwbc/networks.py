@@ -30,6 +30,9 @@ from cwbc.layers import (
     standardized,
 )
 
+Steps = slice | jax.Array  # which steps of a window
+ALL = slice(None)
+
 
 @dataclasses.dataclass(frozen=True)
 class MLP:
@@ -68,10 +71,12 @@ class MLP:
         actions: jax.Array,  # [window, step, size]
         timesteps: jax.Array,  # [window, step]
         dropout_key: jax.Array | None = None,
-    ) -> jax.Array:  # [window, step, size]
+        asked: Steps = ALL,
+    ) -> jax.Array:  # [window, asked step, size]
         x = observations
         if conditions is not None:
             x = jnp.concatenate([observations, conditions[..., None]], axis=-1)
+        x = x[:, asked]
         *hidden, last = layers = [parameters[f"layer{i}"] for i in range(self.layers + 1)]
         keys = dropout_keys(dropout_key, self.dropout, self.layers)
         if keys[0] is None and kernels.do_mlp(layers):
@@ -159,20 +164,25 @@ class Transformer:
         actions: jax.Array,  # [window, step, size]
         timesteps: jax.Array,  # [window, step]
         dropout_key: jax.Array | None = None,
-    ) -> jax.Array:  # [window, step, size]
+        asked: Steps = ALL,
+    ) -> jax.Array:  # [window, asked step, size]
         windows, steps = timesteps.shape
         tokens = self._embed(parameters, observations, conditions, actions, timesteps)
         per_step = len(tokens)
         x = jnp.stack(tokens, axis=2).reshape(windows, steps * per_step, self.width)
         first_key, *keys = dropout_keys(dropout_key, self.dropout, 1 + 3 * self.layers)
         x = dropout(first_key, self.dropout, layer_norm(parameters["embed_norm"], x))
+
+        def read(tokens: jax.Array) -> jax.Array:
+            # An action is read off the token before it, which sees the observation but not the action.
+            return tokens.reshape(-1, steps, per_step, *tokens.shape[2:])[:, asked, -2]
+
         for i in range(self.layers):
             block = parameters[f"block{i}"]
             *attend_keys, mix_key = keys[3 * i : 3 * i + 3]
-            x = blocks.attend(block, x, self.heads, self.dropout, attend_keys)
+            wanted = read if i == self.layers - 1 else blocks.every_token
+            x = blocks.attend(block, x, self.heads, self.dropout, attend_keys, wanted)
             x = blocks.mix(block, x, self.dropout, mix_key)
-        # An action is read off the token before it, which sees the observation but not the action.
-        x = x.reshape(windows, steps, per_step, self.width)[:, :, -2]
         return dense(parameters["head"], standardized(x))
 
     def _embed(

@@ -67,9 +67,14 @@ def act(
     )
     parameters = parameters | design.prepared(parameters)
     outputs = design.outputs(
-        parameters, history.observations, history.returns_to_go, history.actions, history.timesteps
+        parameters,
+        history.observations,
+        history.returns_to_go,
+        history.actions,
+        history.timesteps,
+        asked=slot[None],
     )
-    actions = design.actions.choose(outputs[:, slot])
+    actions = design.actions.choose(outputs[:, 0])
     encoded = history.actions.at[:, slot].set(design.actions.encode(actions))
     return dataclasses.replace(history, actions=encoded), actions
 
