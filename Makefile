@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -27,7 +27,10 @@ lint: $(VENV)/ready ## check style and types
 	$(BIN)/mypy
 
 bench: $(VENV)/ready ## measure speed and memory, beside their limits
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python -m benchmarks $(addprefix --against ,$(wildcard benchmarks/baseline-cpu.json))
+
+bench-gpu: $(VENV)/ready ## the same on an NVIDIA GPU, which needs jax's CUDA packages
+	$(BIN)/python -m benchmarks --gpu $(addprefix --against ,$(wildcard benchmarks/baseline-gpu.json))
 
 clean: ## remove the virtual environment and caches, not your runs
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build src/*.egg-info

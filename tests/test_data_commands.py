@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -357,34 +355,7 @@ def test_what_cannot_be_downloaded(capsys: Said) -> None:
     assert "an address starts with http:// or https://" in capsys.readouterr().err
 
 
-# The list, and a look
-
-
-def test_list_shows_what_is_here_and_what_can_be_had(tmp_path: Path, capsys: Said) -> None:
-    write(tmp_path / "logs.csv", columns())
-    run("data", "import", "logs.csv", "--name=mine")
-    exporting.export(cwbc.load("mine"), "other/mine-v0")
-    capsys.readouterr()
-    assert run("data", "list") == 0
-    out = capsys.readouterr().out
-    assert [line.split()[:3] for line in out.splitlines()[:2]][1] == ["mine", "3", "6"]
-    assert "other/mine-v0" in out
-    assert "d4rl/halfcheetah/medium-v2" in out
-    assert "1,000,000  237.7 MB" in out
-    entry = only_entry()
-    entry.path.write_bytes(b"")
-    assert run("data", "list") == 0
-    assert "damaged" in capsys.readouterr().out
-    (entry.folder / "cwbc-manifest.json").write_text("{")
-    assert run("data", "list") == 0
-    assert "`cwbc data check mine` says how" in capsys.readouterr().out
-    assert run("data", "show", "minne") == 2
-    assert "did you mean 'mine'" in capsys.readouterr().err
-    assert run("data", "list", "--json") == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert (listed["here"][0]["name"], listed["here"][0]["whole"]) == ("mine", False)
-    assert listed["minari"] == ["other/mine-v0"]
-    assert len(listed["obtainable"]) == 21
+# A look
 
 
 def test_show_prints_numbers_and_advice(tmp_path: Path, capsys: Said) -> None:
@@ -403,16 +374,6 @@ def test_show_prints_numbers_and_advice(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "show", "toy.hdf5", "--bins=0") == 2
     assert "bins must be at least 1; got 0" in capsys.readouterr().err
     assert run("data", "show", "toy.hdf5", "--plot=x.gif") == 2
-
-
-def test_looking_at_data_needs_no_jax() -> None:
-    code = "import sys\nfrom cwbc.cli import main\ntry: main(['data', 'list'])\nexcept SystemExit: pass\n"
-    ended = subprocess.run(
-        [sys.executable, "-c", code + "assert 'jax' not in sys.modules and 'matplotlib' not in sys.modules"],
-        check=False,
-        capture_output=True,
-    )
-    assert ended.returncode == 0, ended.stderr.decode()
 
 
 # Export
@@ -436,13 +397,6 @@ def test_export_to_places_that_are_none(tmp_path: Path, capsys: Said) -> None:
     ):
         assert run("data", "export", "logs.csv", "--format=hdf5", "--overwrite", "--to", to) == 2
         assert text in capsys.readouterr().err
-
-
-def test_names_with_brackets_are_only_names(tmp_path: Path, capsys: Said) -> None:
-    write(tmp_path / "a[red].csv", columns())
-    assert run("data", "import", "a[red].csv", "--name=mine", "--env=[/x]") == 0
-    assert run("data", "list") == 0
-    assert "[/x]" in capsys.readouterr().out
 
 
 def test_export_as_minari_and_back(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,7 +57,9 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     # Importing jax takes seconds; the package and its help should not.
     if name == "__version__":
-        return importlib.metadata.version("cwbc")
+        from importlib.metadata import version
+
+        return version("cwbc")
     if name not in _HOMES:
         raise AttributeError(f"module 'cwbc' has no attribute {name!r}")
     module, attribute = _HOMES[name]

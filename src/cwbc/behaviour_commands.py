@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cwbc.behaviours import series, zoo
+from cwbc.behaviours import TASKS, series, zoo
 from cwbc.behaviours.series import Series, Snapshot
 from cwbc.cli_behaviours import Show, Train
 from cwbc.errors import InputError, require, unknown
@@ -30,14 +30,14 @@ def show(action: Show) -> None:
     """Snapshots and what they earn."""
     console = Console()
     if action.place is None:
-        console.print(_overview([zoo.series(task) for task in zoo.TASKS]))
+        console.print(_overview([zoo.series(task) for task in TASKS]))
         return
     # By either name: the overview has Hopper-v4.
-    shipped = {name: task for task in zoo.TASKS for name in (task, zoo.series(task).environment)}
+    shipped = {name: task for task in TASKS for name in (task, zoo.series(task).environment)}
     if action.place in shipped:
         found = zoo.series(shipped[action.place])
     elif not Path(action.place).is_dir():
-        raise unknown("behaviours", action.place, zoo.TASKS)
+        raise unknown("behaviours", action.place, TASKS)
     else:
         found = series.read(Path(action.place))
     console.print(_snapshots(found))

@@ -10,14 +10,14 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn, Union
 
 import tyro
 from tyro.conf import Positional, arg
 
 import cwbc
 from cwbc.cli_behaviours import Behaviours
-from cwbc.cli_data import Data, Make
+from cwbc.cli_data import Action, Data, List, Make
 from cwbc.errors import DivergenceError, InputError
 from cwbc.files import remove_folders_aside
 from cwbc.option_types import (
@@ -180,7 +180,11 @@ class Demo:
 
 
 Work = Compare | Train | Evaluate | Report | Demo
-Command = Annotated[Work | Data | Behaviours, tyro.conf.ConsolidateSubcommandArgs]
+Command = Annotated[
+    Union[Work, Data, Behaviours],  # noqa: UP007  # as in cli_data
+    tyro.conf.ConsolidateSubcommandArgs,
+    arg(help="what to do"),  # told here: tyro would look for it in the source of the whole of typing
+]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -221,11 +225,9 @@ def _run(command: Work | Data | Behaviours, command_line: str) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         if isinstance(command, Data):
-            from cwbc import data_commands  # without jax, which takes its time
-
             going_on = not isinstance(command.action, Make)
             signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line, going_on))
-            return data_commands.run(command.action)
+            return _run_data(command.action)
         if isinstance(command, Behaviours):
             from cwbc import behaviour_commands
 
@@ -255,6 +257,17 @@ def _run(command: Work | Data | Behaviours, command_line: str) -> int:
     finally:
         signal.signal(signal.SIGINT, previous)
     return 0
+
+
+def _run_data(action: Action) -> int:
+    if isinstance(action, List):
+        from cwbc import data_list
+
+        data_list.list_datasets(action)
+        return 0
+    from cwbc import data_commands
+
+    return data_commands.run(action)
 
 
 def interrupted(command_line: str, going_on: bool = True) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Union
 
 from tyro.conf import Positional, arg
 
@@ -70,8 +70,11 @@ class Show:
     """hopper, walker2d, halfcheetah, or the directory of a training (default: list the three)."""
 
 
+Action = Union[Train, Show]  # noqa: UP007  # as in cli_data
+
+
 @dataclasses.dataclass(frozen=True)
 class Behaviours:
     """Train the behaviours that datasets are made of, and look at them: train, show."""
 
-    action: Annotated[Train | Show, Flat]
+    action: Annotated[Action, Flat]

@@ -1,9 +1,9 @@
-"""What users type after `cwbc data`; the work is in data_commands.py."""
+"""What users type after `cwbc data`; the work is in data_list.py and data_commands.py."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Union
 
 from tyro.conf import Positional, arg
 
@@ -144,7 +144,9 @@ class Export:
     """Replace what is there."""
 
 
-Action = List | Show | Check | Make | Download | Import | Export
+Work = Show | Check | Make | Download | Import | Export
+# Not List | Work: to tell such a union apart, tyro imports a type checker, which takes its time.
+Action = Union[List, Work]  # noqa: UP007
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What `cwbc data` does; nothing here needs jax."""
+"""What `cwbc data` does with a dataset; nothing here needs jax."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from typing import Any, assert_never
+from typing import assert_never
 
 from rich.console import Console
-from rich.control import strip_control_codes
-from rich.table import Table
-from rich.text import Text
 
 from cwbc import cli_data, fitting, option_types, simulators
 from cwbc.datasets import d4rl, hdf5, made, read, store
@@ -21,16 +18,15 @@ from cwbc.datasets.minari import places
 from cwbc.errors import InputError, require, unknown
 from cwbc.files import replace_atomically
 from cwbc.findings import Finding, Rejected
+from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.recordings import Recording
 from cwbc.wording import amount
 
 
-def run(action: cli_data.Action) -> int:
+def run(action: cli_data.Work) -> int:
     """Do what was asked for; the exit status."""
     match action:
-        case cli_data.List():
-            list_datasets(action)
         case cli_data.Show():
             show(action)
         case cli_data.Check():
@@ -48,52 +44,6 @@ def run(action: cli_data.Action) -> int:
     return 0
 
 
-def list_datasets(action: cli_data.List) -> None:
-    """Every dataset, here or obtainable."""
-    here = {name: _entry(name) for name in store.names()}
-    published = [each for each in d4rl.CATALOGUE if each.name not in here]
-    to_make = [name for name in made.CATALOGUE if name not in here]
-    local = places.local_names()
-    if action.json:
-        listed: dict[str, Any] = {"store": str(store.root())}
-        listed["here"] = [
-            {"name": name, "whole": entry is not None} | (dataclasses.asdict(entry) if entry else {})
-            for name, entry in here.items()
-        ]
-        listed["minari"] = local
-        listed["makeable"] = to_make
-        listed["obtainable"] = [dataclasses.asdict(each) | {"url": each.url()} for each in published]
-        _print(json.dumps(listed, indent=2))
-        return
-    _print_table(
-        ("dataset", "episodes", "steps", "size", "environment"),
-        [
-            (name, f"{e.episodes:,}", f"{e.steps:,}", _size(e.bytes), e.environment or "-")
-            if e is not None
-            else (name, "damaged", "", "", f"`cwbc data check {name}` says how")
-            for name, e in here.items()
-        ],
-    )
-    if local:
-        _print_table(
-            ("in Minari's own folder", "episodes", "steps"),
-            [(name, *("" if n is None else f"{n:,}" for n in places.told(name))) for name in local],
-        )
-    _print_table(("made in seconds, by `cwbc data make` or where it is used",), [(name,) for name in to_make])
-    _print_table(
-        ("to be had with `cwbc data download`", "steps", "size"),
-        [
-            (
-                each.name,
-                f"{'' if each.exact else 'about '}{each.transitions:,}",
-                "" if each.bytes is None else _size(each.bytes),
-            )
-            for each in published
-        ],
-    )
-    _say(f"the store is {store.root()}; `cwbc data import` adds your own")
-
-
 def show(action: cli_data.Show) -> None:
     """What a dataset holds, and what weighting and regularizer would make of it."""
     from cwbc.advice import advice
@@ -109,10 +59,10 @@ def show(action: cli_data.Show) -> None:
     description = Description.of(data, weighting, regularizer)
     if action.plot is not None:
         page.plot(description, Path(action.plot))
-        _say(f"picture: {action.plot}")
+        say(f"picture: {action.plot}")
     if action.json:
         told = description.to_json() | {"advice": advice(description, action.name)}
-        _print(json.dumps(told, indent=2))
+        output(json.dumps(told, indent=2))
     else:
         page.show(description, Console(), action.name)
 
@@ -132,14 +82,14 @@ def check(action: cli_data.Check) -> int:
     if action.json:
         ignored = recording.origin.ignored if recording else ()
         told = {"usable": not wrong, "ignored_columns": list(ignored)}
-        _print(json.dumps(told | {"findings": [f.to_json(action.places) for f in findings]}, indent=2))
+        output(json.dumps(told | {"findings": [f.to_json(action.places) for f in findings]}, indent=2))
         return 2 if wrong else 0
     for finding in findings:
-        _print(f"{finding.severity}: {finding.sentence(action.places)}")
+        output(f"{finding.severity}: {finding.sentence(action.places)}")
     if recording is not None:
         _tell_columns(recording)
         counts = f"{_count(recording.data.episodes, 'episode')}, {_count(recording.data.steps, 'step')}"
-        _print(f"{action.path}: {counts}; {_verdict(findings)}")
+        output(f"{action.path}: {counts}; {_verdict(findings)}")
     return 2 if wrong else 0
 
 
@@ -148,7 +98,7 @@ def make(action: cli_data.Make) -> None:
     folder = None if action.behaviours is None else Path(action.behaviours)
     order = made.Order.of(action.name, action.size or made.DEFAULT_SIZE, folder)
     if not action.overwrite and (kept := order.kept()) is not None:
-        _say(f"{order.name} is here already")
+        say(f"{order.name} is here already")
         _tell_kept(kept)
         return
     with gauge(Console(stderr=True), f"making {order.name}", "steps") as update:
@@ -205,7 +155,7 @@ def import_dataset(action: cli_data.Import) -> None:
         raise InputError(f"{data.name} is the name of another dataset; choose another --name")
     recording.trusted()
     for finding in recording.warnings():
-        _say(f"warning: {finding.sentence()}")
+        say(f"warning: {finding.sentence()}")
     _tell_columns(recording)
     source = str(Path(action.path).resolve()) if Path(action.path).exists() else action.path
     _tell_kept(store.add(data, source, action.overwrite))
@@ -220,7 +170,7 @@ def export(action: cli_data.Export) -> None:
         from cwbc.datasets.minari import exporting
 
         path = exporting.export(data, name, action.overwrite)
-        _say(f"Minari dataset {name}: {path}")
+        say(f"Minari dataset {name}: {path}")
         return
     path = Path(action.to or f"{data.name.replace('/', '-')}.hdf5")
     if path.is_dir():
@@ -232,7 +182,7 @@ def export(action: cli_data.Export) -> None:
     aside = path.with_name(f".{path.name}.tmp")
     hdf5.write(aside, data)
     replace_atomically(aside, path)
-    _say(f"HDF5 file in D4RL's layout: {path}")
+    say(f"HDF5 file in D4RL's layout: {path}")
 
 
 def _read(path: str, table: cli_data.TableOptions) -> Recording:
@@ -272,9 +222,9 @@ def _tell_columns(recording: Recording) -> None:
     for what, names in (("observations", data.observation_names), ("actions", data.action_names)):
         if names:
             choices = f", {data.action_size:,} choices" * (what == "actions" and data.discrete)
-            _say(f"{what} from {_some(names)}{choices}")
+            say(f"{what} from {_some(names)}{choices}")
     if ignored:
-        _say(f"not used: {_some(ignored)}")
+        say(f"not used: {_some(ignored)}")
 
 
 def _some(names: tuple[str, ...], most: int = 12) -> str:
@@ -288,47 +238,8 @@ def _count(number: int, thing: str) -> str:
 
 def _tell_kept(entry: store.Entry) -> None:
     environment = entry.environment or "unknown"
-    _say(
+    say(
         f"{entry.name}: {_count(entry.episodes, 'episode')}, {_count(entry.steps, 'step')}, returns "
         f"{amount(entry.lowest)} to {amount(entry.best)}, environment {environment}"
     )
-    _say(f"`cwbc data show {entry.name}` shows it")
-
-
-def _entry(name: str) -> store.Entry | None:
-    """A dataset of the store, or None where that is damaged."""
-    try:
-        entry = store.find(name)
-        return entry if entry is not None and entry.looks_whole() else None
-    except InputError:
-        return None
-
-
-def _size(count: int) -> str:
-    for unit, size in (("kB", 1e3), ("MB", 1e6)):
-        if count < 1000 * size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count / 1e9:,.2f} GB"
-
-
-def _print_table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    if not rows:
-        return
-    table = Table(box=None, pad_edge=False)
-    for title in titles:
-        number = title in ("episodes", "steps", "size")
-        table.add_column(title, justify="right" if number else "left", no_wrap=title != "environment")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
-    Console().print()
-
-
-def _print(text: str) -> None:
-    Console().print(strip_control_codes(text), highlight=False, soft_wrap=True, markup=False)
-
-
-def _say(text: str) -> None:
-    console = Console(stderr=True)
-    text = strip_control_codes(text)  # names in a file may be anything
-    console.print(text, highlight=False, soft_wrap=not console.is_terminal, markup=False)
+    say(f"`cwbc data show {entry.name}` shows it")

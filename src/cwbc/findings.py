@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal
 
 from cwbc.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PLACES_KEPT = 1000  # of one finding; all of them are counted
 
@@ -86,7 +87,7 @@ class Origin:
     ) -> Iterator[Place]:
         """The places of the first of these steps."""
         for number, step in enumerate(steps[:PLACES_KEPT]):
-            episode = int(np.searchsorted(starts, step, side="right")) - 1
+            episode = int(starts.searchsorted(step, side="right")) - 1
             row = int(step if self.rows is None else self.rows[step])
             yield Place(
                 row=row + self.first_row,

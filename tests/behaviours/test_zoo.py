@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cwbc.behaviours import recipes, zoo
+from cwbc.behaviours import TASKS, recipes, zoo
 from cwbc.behaviours.rollouts import measure
 from cwbc.behaviours.series import EVALUATION_SEED
 
@@ -16,7 +16,7 @@ SAME_PHYSICS = (sys.platform, platform.machine()) == ("linux", "x86_64")
 EXPERT = {"hopper": 3200, "walker2d": 4300, "halfcheetah": 9000}
 
 
-@pytest.mark.parametrize("task", zoo.TASKS)
+@pytest.mark.parametrize("task", TASKS)
 def test_snapshots_reach_from_untrained_to_expert(task: str) -> None:
     own = zoo.series(task)
     assert 30 <= len(own.snapshots) <= 41

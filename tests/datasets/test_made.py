@@ -11,7 +11,7 @@ import pytest
 from test_cli import run
 
 import cwbc
-from cwbc.behaviours import zoo
+from cwbc.behaviours import TASKS, zoo
 from cwbc.datasets import made, store
 from cwbc.datasets.made import CATALOGUE, Order
 from cwbc.errors import InputError
@@ -57,8 +57,8 @@ def test_sizes() -> None:
     assert full["cwbc/hopper/medium-replay-v0"] == 402_000
     assert full["cwbc/walker2d/medium-replay-v0"] == 302_000
     assert full["cwbc/halfcheetah/medium-replay-v0"] == 202_000
-    assert {full[f"cwbc/{task}/medium-expert-v0"] for task in zoo.TASKS} == {2_000_000}
-    others = itertools.product(zoo.TASKS, ("random", "medium", "expert"))
+    assert {full[f"cwbc/{task}/medium-expert-v0"] for task in TASKS} == {2_000_000}
+    others = itertools.product(TASKS, ("random", "medium", "expert"))
     assert {full[f"cwbc/{task}/{quality}-v0"] for task, quality in others} == {1_000_000}
     assert {Order.of(name).size for name in CATALOGUE} == {200_000}
     own = Order.of("my/medium-replay-v0", "full", OWN)

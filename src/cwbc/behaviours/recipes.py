@@ -13,8 +13,6 @@ from cwbc.behaviours.series import Series
 from cwbc.errors import InputError
 from cwbc.trajectories import Trajectories
 
-QUALITIES = ("random", "medium", "medium-replay", "medium-expert", "expert")
-
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     """The actors that a dataset is made of, in their order, each with its share of the steps."""

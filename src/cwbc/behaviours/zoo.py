@@ -7,7 +7,6 @@ from pathlib import Path
 
 from cwbc.behaviours.series import Series, read
 
-TASKS = ("hopper", "walker2d", "halfcheetah")
 _FOLDER = Path(__file__).parent / "snapshots"
 
 

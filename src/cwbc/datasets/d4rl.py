@@ -1,18 +1,20 @@
-"""The D4RL datasets that can be downloaded: where each lies, and what tells it from another."""
+"""The D4RL datasets that can be downloaded: where each lies, and what tells it from another.
+
+What only reading needs is imported there: to list them takes no numpy.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from cwbc.datasets import hdf5
-from cwbc.datasets.columns import ColumnOptions
 from cwbc.errors import InputError
-from cwbc.recordings import Recording
-from cwbc.trajectories import Trajectories
+
+if TYPE_CHECKING:
+    from cwbc.recordings import Recording
+    from cwbc.trajectories import Trajectories
 
 HOST = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
 MIRROR = "CWBC_D4RL_MIRROR"  # environment variable: an address under which the same files lie
@@ -46,6 +48,9 @@ def find(name: str) -> Published | None:
 
 def read(published: Published, path: Path) -> Recording:
     """The episodes of a published file, refused if it is another one."""
+    from cwbc.datasets import hdf5
+    from cwbc.datasets.columns import ColumnOptions
+
     if not published.goes_on_at_goal:
         recording = hdf5.read(path)
         data = recording.data
@@ -60,6 +65,8 @@ def read(published: Published, path: Path) -> Recording:
 
 
 def _up_to_goal(data: Trajectories) -> Trajectories:
+    import numpy as np
+
     rewarded = np.append(np.flatnonzero(data.rewards > 0), data.steps)
     ends = data.starts + data.lengths
     goals = rewarded[np.searchsorted(rewarded, data.starts)]

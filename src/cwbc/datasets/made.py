@@ -1,4 +1,7 @@
-"""Datasets that are made on the spot, by behaviours that come with the package or that users trained."""
+"""Datasets that are made on the spot, by behaviours that come with the package or that users trained.
+
+What only making one needs is imported there: to list them takes no numpy.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ import dataclasses
 import re
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cwbc import simulators
-from cwbc.behaviours import series as behaviours
-from cwbc.behaviours import zoo
-from cwbc.behaviours.recipes import QUALITIES, make
-from cwbc.behaviours.series import Series
-from cwbc.datasets import hdf5, store
-from cwbc.datasets.source import Progress
+from cwbc.behaviours import QUALITIES, TASKS
+from cwbc.datasets import store
 from cwbc.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from cwbc.behaviours.series import Series
+    from cwbc.datasets.source import Progress
 
 DEFAULT_SIZE = 200_000  # steps: seconds to make, enough to tell methods apart
 FULL = "full"  # as a size: D4RL's own
@@ -23,7 +26,7 @@ _FULL_SIZES = {"random": 1_000_000, "medium": 1_000_000, "medium-expert": 2_000_
 _REPLAYS = {"hopper": 402_000, "walker2d": 302_000, "halfcheetah": 202_000}
 _NAME = re.compile(rf"(?P<prefix>.+)/(?P<quality>{'|'.join(sorted(QUALITIES, key=len, reverse=True))})-v\d+")
 
-CATALOGUE = tuple(f"cwbc/{task}/{quality}-v0" for task in zoo.TASKS for quality in QUALITIES)
+CATALOGUE = tuple(f"cwbc/{task}/{quality}-v0" for task in TASKS for quality in QUALITIES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Order:
             size: steps, or "full".
             folder: where trained behaviours lie; without it, `name` is one of the catalogue.
         """
+        from cwbc.behaviours import series as behaviours
+        from cwbc.behaviours import zoo
+
         quality, task = _parts(name, own=folder is not None)
         series = zoo.series(task) if folder is None else behaviours.read(folder)
         steps = _steps(size, quality, _REPLAYS[task] if folder is None else series.medium.steps)
@@ -61,6 +67,10 @@ class Order:
 
     def make(self, overwrite: bool = False, progress: Progress | None = None) -> store.Entry:
         """The dataset, made now unless the very same is kept; waits while another process makes it."""
+        from cwbc import simulators
+        from cwbc.behaviours import recipes
+        from cwbc.datasets import hdf5
+
         # The place first: who finds it taken or not writable has not made a dataset in vain.
         with store.place(self.name, overwrite=True, wait=True) as folder:
             if not overwrite and (kept := self.kept()) is not None:
@@ -69,7 +79,7 @@ class Order:
                 has = f"there is a dataset {self.name} of {other.steps:,} steps already"
                 raise InputError(f"{has}, from `{other.source}`; --overwrite replaces it")
             tell = None if progress is None else lambda done: progress(min(done, self.size), self.size)
-            data = make(self.series, self.name, self.quality, self.size, tell)
+            data = recipes.make(self.series, self.name, self.quality, self.size, tell)
             data = data.described(time_limit=simulators.time_limit(self.series.environment))
             aside = folder / ".data.tmp"
             hdf5.write(aside, data)

@@ -1,4 +1,7 @@
-"""Datasets kept under a name, each with a manifest that says what it is and a hash that it must match."""
+"""Datasets kept under a name, each with a manifest that says what it is and a hash that it must match.
+
+What only reading and keeping one need is imported there: to list them takes no numpy.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,21 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
-from cwbc.datasets import d4rl, hdf5
+from cwbc.datasets import d4rl
 from cwbc.errors import InputError
 from cwbc.files import locked, replace_atomically, write_atomically
-from cwbc.findings import Origin
-from cwbc.recordings import Recording
-from cwbc.trajectories import Trajectories
+
+if TYPE_CHECKING:
+    from cwbc.recordings import Recording
+    from cwbc.trajectories import Trajectories
 
 VARIABLE = "CWBC_DATA"  # the environment variable that moves the store
 MANIFEST = "cwbc-manifest.json"
@@ -76,6 +79,10 @@ class Entry:
 
     def read(self) -> Recording:
         """The dataset, if it still is what was stored."""
+        from cwbc.datasets import hdf5
+        from cwbc.findings import Origin
+        from cwbc.recordings import Recording
+
         try:
             data = hdf5.read(self.path).data
         except (InputError, FileNotFoundError) as error:
@@ -153,6 +160,8 @@ def place(name: str, overwrite: bool = False, wait: bool = False) -> Iterator[Pa
 
 def add(data: Trajectories, source: str, overwrite: bool = False) -> Entry:
     """Keep a dataset under its name."""
+    from cwbc.datasets import hdf5
+
     with place(data.name, overwrite) as folder:
         aside = folder / ".data.tmp"
         hdf5.write(aside, data)
@@ -161,6 +170,8 @@ def add(data: Trajectories, source: str, overwrite: bool = False) -> Entry:
 
 def adopt(data: Trajectories, aside: Path, source: str) -> Entry:
     """Keep a file that holds `data`, written aside in its place before, under the name of the data."""
+    from importlib.metadata import version
+
     folder = root() / data.name
     # Named by content: until the manifest is replaced, in one step, it names the old file, which is there.
     name = f"{data.content_hash[:16]}.hdf5"
@@ -181,7 +192,7 @@ def adopt(data: Trajectories, aside: Path, source: str) -> Entry:
         observation_names=data.observation_names,
         action_names=data.action_names,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        versions={p: importlib.metadata.version(p) for p in ("cwbc", "numpy", "h5py", "mujoco", "gymnasium")},
+        versions={p: version(p) for p in ("cwbc", "numpy", "h5py", "mujoco", "gymnasium")},
     )
     replace_atomically(aside, folder / name)
     values = {"format": _FORMAT} | dataclasses.asdict(entry)

@@ -1,0 +1,1 @@
+"""Speed and memory beside their limits, each pair measured in one run: `python -m benchmarks`."""

@@ -1,0 +1,107 @@
+"""Simulation and whole sweeps, beside MuJoCo's own loop over as many steps."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+import jax
+import mujoco
+import numpy as np
+
+from benchmarks.inputs import logged
+from benchmarks.limits import open_loop
+from benchmarks.rows import Row
+from benchmarks.timing import seconds
+from cwbc import simulators
+from cwbc.design import Design
+from cwbc.evaluation import evaluate
+from cwbc.methods import parse
+from cwbc.policy import Policies
+from cwbc.simulators.locomotion import ROBOTS, Locomotion
+
+CHEETAH = "HalfCheetah-v5"
+HORIZON = 1000
+GPU_TARGETS = {"rvs": 10.0, "dt": 30.0}  # seconds for 2,100 episodes
+
+
+def cpu_simulation(count: int = 128, steps: int = 100) -> Iterator[Row]:
+    """A simulator's step against MuJoCo's own C loop over the same states and actions."""
+    for environment in ("Hopper-v5", "Walker2d-v5", CHEETAH):
+        ours, limit = _stepping(environment, count, steps)
+        yield Row(
+            f"simulation, {environment} x {count}",
+            count * steps / ours,
+            "steps/s",
+            count * steps / limit,
+            "open-loop C",
+            promise=0.8,
+            more_is_better=True,
+        )
+
+
+def _stepping(environment: str, count: int, steps: int) -> tuple[float, float]:
+    simulator = simulators.make(environment, count)
+    assert isinstance(simulator, Locomotion)
+    episodes = np.arange(count)
+    actions = np.random.default_rng(0).uniform(-1, 1, (count, simulator.action_size)).astype(np.float32)
+    simulator.reset(episodes, range(count))
+    bare = mujoco.batch.Batch(simulator.batch.model, count)
+    bare.bind("ctrl")[:] = actions
+    ours, limit = 0.0, 0.0
+    for _ in range(steps):
+        bare.state[:] = simulator.batch.state  # the cost of a step depends on the contacts of its state
+        limit += seconds(lambda: bare.step(nstep=ROBOTS[environment].frame_skip))
+        began = time.perf_counter()
+        outcome = simulator.step(episodes, actions)
+        ours += time.perf_counter() - began
+        if (ended := episodes[outcome.terminated | outcome.truncated]).size:
+            simulator.reset(ended, range(len(ended)))
+    simulator.close()
+    return ours, limit
+
+
+def cpu_sweep() -> Iterator[Row]:
+    """100 whole episodes of HalfCheetah under a paper-size RvS policy."""
+    yield _sweep("100 HalfCheetah episodes, rvs", "rvs", seeds=1, targets=10, promise=10.0)
+
+
+def gpu_sweeps() -> Iterator[Row]:
+    """The paper's sweep: 21 targets, 10 episodes, 10 seeds."""
+    for name, promise in GPU_TARGETS.items():
+        yield _sweep(f"2,100 HalfCheetah episodes, {name}", name, seeds=10, targets=21, promise=promise)
+
+
+def _sweep(label: str, name: str, seeds: int, targets: int, promise: float, episodes: int = 10) -> Row:
+    data = logged(5000)
+    design = Design.fit(parse(name), data, 20)
+    parameters = jax.vmap(design.initialize)(jax.random.split(jax.random.key(0), seeds))
+    policies = Policies(design, parameters, tuple(range(seeds)), *data.observation_statistics)
+    asked = [1000.0 * k for k in range(1, 1 + targets)]
+    _compile(policies, asked, episodes)
+    count, sample = seeds * targets * episodes, HORIZON // 10
+    limit = open_loop(CHEETAH, count, sample)
+    took = seconds(lambda: evaluate(policies, CHEETAH, asked, episodes).returns)
+    limit += open_loop(CHEETAH, count, sample)  # before and after, as the machine may slow down
+    return Row(
+        label,
+        took,
+        "s",
+        limit / 2 * HORIZON / sample,
+        "open-loop C, as many steps",
+        promise=promise,
+        promise_on="measured",
+    )
+
+
+class _Compiled(Exception):
+    """The first step is done."""
+
+
+def _compile(policies: Policies, asked: list[float], episodes: int) -> None:
+    def stop(timestep: int) -> None:
+        raise _Compiled
+
+    with contextlib.suppress(_Compiled):
+        evaluate(policies, CHEETAH, asked, episodes, progress=stop)

@@ -1,0 +1,123 @@
+"""Training: its operations against plain products, and what each method costs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+import jax
+
+from benchmarks import limits
+from benchmarks.inputs import Trainee, logged
+from benchmarks.rows import Row
+from benchmarks.timing import seconds, side_by_side
+from cwbc.design import Design
+from cwbc.methods import Preset
+from cwbc.networks import MLP
+
+TURNS: dict[Preset, int] = {"small": 100, "paper": 5}  # steps, about half a second on two cores
+GPU_TARGETS = {"rvs": 30.0, "rvs+cwbc": 45.0, "dt": 90.0}  # seconds for 100,000 steps of ten seeds
+OPTIMIZER_BYTES = 28  # per weight: it, its gradient and two moments are read, all but the gradient written
+
+
+def operations(design: Design, windows: int) -> float:
+    """Additions and multiplications of the matrix products in one step of one seed, forward and backward."""
+    network, context = design.method.network, design.context
+    parameters = jax.eval_shape(design.initialize, jax.random.key(0))
+    rows = windows * context
+    # A product costs two operations per weight and row, and as many again for each gradient; what enters the
+    # network needs none.
+    if isinstance(network, MLP):
+        first, *others = (parameters[f"layer{i}"]["weight"].size for i in range(network.layers + 1))
+        return rows * (4.0 * first + 6.0 * sum(others))
+    kinds = len(parameters["embed"])  # tokens of a step
+    embedding = sum(layer["weight"].size for layer in parameters["embed"].values())
+    blocks = sum(
+        parameters[f"block{i}"][name]["weight"].size
+        for i in range(network.layers)
+        for name in ("qkv", "out", "up", "down")
+    )
+    attention = 12.0 * network.layers * network.width * kinds * context  # scores and mixture, per token
+    head = parameters["head"]["weight"].size
+    return rows * (4.0 * embedding + 6.0 * head + kinds * (6.0 * blocks + attention))
+
+
+def cpu_step() -> Iterator[Row]:
+    """A paper-size RvS step against the same amount of plain matrix products."""
+    rvs = Trainee("rvs", logged(100_000), "paper", chunk=TURNS["paper"])
+    work = rvs.chunk * operations(rvs.design, rvs.windows)
+    plain, plain_work = limits.products((limits.ROWS, limits.WIDTH), limits.WIDTH, "float32", 3 * rvs.chunk)
+    ours, limit = side_by_side(rvs.train, plain, repeats=15)
+    yield Row(
+        "RvS step, paper size",
+        work / ours / 1e9,
+        "GFLOP/s",
+        plain_work / limit / 1e9,
+        "plain product",
+        promise=0.9,
+        more_is_better=True,
+    )
+    yield Row("RvS step, paper size: time", 1e3 * ours / rvs.chunk, "ms")
+
+
+def cpu_regularizer() -> Iterator[Row]:
+    """What the conservative regularizer adds to a step."""
+    data = logged(100_000)
+    for preset, chunk in TURNS.items():
+        rvs, raised = (Trainee(name, data, preset, chunk=chunk) for name in ("rvs", "rvs+c"))
+        plain_time, raised_time = side_by_side(rvs.train, raised.train, repeats=15)
+        yield Row(
+            f"rvs+c step, {preset} size",
+            1e3 * raised_time / chunk,
+            "ms",
+            1e3 * plain_time / chunk,
+            "rvs",
+            promise=1.1 + raised.data.raised_share,
+        )
+
+
+def gpu_ten_seeds(chunks: int = 4) -> Iterator[Row]:
+    """Ten seeds at the paper's sizes: 100,000 steps projected from some of them."""
+    data = logged(100_000)
+    for name, target in GPU_TARGETS.items():
+        trainee = Trainee(name, data, "paper", limits.GPU_SEEDS)
+        first = seconds(trainee.train)
+        chunk = statistics.median(seconds(trainee.train) for _ in range(chunks))
+        yield from _gpu_rows(name, trainee, first - chunk, chunk / trainee.chunk, target)
+
+
+def _gpu_rows(name: str, trainee: Trainee, compiling: float, step: float, target: float) -> Iterator[Row]:
+    flops = len(trainee.seeds) * operations(trainee.design, trainee.windows)
+    traffic = OPTIMIZER_BYTES * trainee.weights
+    products, bandwidth = limits.seeds_product_rate(), limits.gpu_bandwidth()
+    steps = trainee.training.steps
+    least = flops / products + traffic / bandwidth
+    yield Row(
+        f"{name}, 10 seeds x {steps:,} steps, projected without compiling",
+        step * steps,
+        "s",
+        least * steps,
+        "products and optimizer at their limits",
+        promise=target,
+        promise_on="measured",
+    )
+    yield Row(f"{name}: a step", 1e3 * step, "ms")
+    yield Row(f"{name}: compiling", compiling, "s")
+    if trainee.data.raised_share:
+        yield Row(f"{name}: windows that are raised", 100 * trainee.data.raised_share, "%")
+    yield Row(
+        f"{name}: matrix products",
+        flops / step / 1e12,
+        "TFLOP/s",
+        products / 1e12,
+        "batched product",
+        more_is_better=True,
+    )
+    yield Row(
+        f"{name}: optimizer's memory traffic",
+        traffic / step / 1e12,
+        "TB/s",
+        bandwidth / 1e12,
+        "copy",
+        more_is_better=True,
+    )
