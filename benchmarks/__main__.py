@@ -100,6 +100,7 @@ def _gpu_subjects() -> dict[str, Subject]:
     return {
         "limits": limits.gpu_limits,
         "training": training.gpu_ten_seeds,
+        "streaming": training.gpu_streaming,
         "sweep": evaluation.gpu_sweeps,
         "growth": growth.gpu_step_time_and_memory,
     }

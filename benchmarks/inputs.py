@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from cwbc import sampling, updates
 from cwbc.datasets.arrays import from_arrays
 from cwbc.design import Design
 from cwbc.device import default_precision
-from cwbc.methods import Preset, Training, sized
+from cwbc.methods import Method, Preset, Training, sized
 from cwbc.trajectories import Trajectories
 
 ROBOTS = {"HalfCheetah-v5": (17, 6), "Hopper-v5": (11, 3)}  # sizes of observations and actions
@@ -43,15 +44,22 @@ class Trainee:
 
     Args:
         chunk: steps trained at once, where a turn should be shorter than training's own chunks.
+        source: where the data lies.
     """
 
     def __init__(
-        self, name: str, data: Trajectories, preset: Preset, seeds: int = 1, chunk: int | None = None
+        self,
+        name: str,
+        data: Trajectories,
+        preset: Preset,
+        seeds: int = 1,
+        chunk: int | None = None,
+        source: Callable[[Trajectories, Method], sampling.Source] = sampling.to_device,
     ) -> None:
         method, training = sized(name, preset)
         self.training: Training = dataclasses.replace(training, precision=default_precision())
         self.design = Design.fit(method, data, self.training.context)
-        self.data = sampling.to_device(data, self.design.method)
+        self.data = source(data, self.design.method)
         self.seeds = tuple(range(seeds))
         self.state = updates.initialize(self.design, self.training, self.seeds)
         self.chunk = chunk or updates.chunk_length(self.design, self.training, self.state)
@@ -71,4 +79,5 @@ class Trainee:
     @property
     def windows(self) -> int:
         """Windows that go through the network in a step of one seed, the raised ones included."""
-        return self.training.batch_size + math.ceil(self.training.batch_size * self.data.raised_share)
+        drawn = self.training.batch_size
+        return drawn + math.ceil(drawn * self.data.episodes.raised_share)

@@ -11,6 +11,7 @@ from benchmarks import limits
 from benchmarks.inputs import Trainee, logged
 from benchmarks.rows import Row
 from benchmarks.timing import seconds, side_by_side
+from cwbc import sampling
 from cwbc.design import Design
 from cwbc.methods import Preset
 from cwbc.networks import MLP
@@ -32,14 +33,14 @@ def operations(design: Design, windows: int) -> float:
         return rows * (4.0 * first + 6.0 * sum(others))
     kinds = len(parameters["embed"])  # tokens of a step
     embedding = sum(layer["weight"].size for layer in parameters["embed"].values())
-    blocks = sum(
-        parameters[f"block{i}"][name]["weight"].size
-        for i in range(network.layers)
-        for name in ("qkv", "out", "up", "down")
-    )
-    attention = 12.0 * network.layers * network.width * kinds * context  # scores and mixture, per token
+    blocks = 0.0
+    for i in range(network.layers):
+        wanted = kinds if i < network.layers - 1 else 1  # of the last block, the token before the action
+        qkv, *others = (parameters[f"block{i}"][name]["weight"].size for name in ("qkv", "out", "up", "down"))
+        attention = 12.0 * network.width * kinds * context  # scores and mixture, per token
+        blocks += 6.0 * kinds * qkv + wanted * (6.0 * sum(others) + attention)
     head = parameters["head"]["weight"].size
-    return rows * (4.0 * embedding + 6.0 * head + kinds * (6.0 * blocks + attention))
+    return rows * (4.0 * embedding + 6.0 * head + blocks)
 
 
 def cpu_step() -> Iterator[Row]:
@@ -72,7 +73,7 @@ def cpu_regularizer() -> Iterator[Row]:
             "ms",
             1e3 * plain_time / chunk,
             "rvs",
-            promise=1.1 + raised.data.raised_share,
+            promise=1.1 + raised.data.episodes.raised_share,
         )
 
 
@@ -84,6 +85,20 @@ def gpu_ten_seeds(chunks: int = 4) -> Iterator[Row]:
         first = seconds(trainee.train)
         chunk = statistics.median(seconds(trainee.train) for _ in range(chunks))
         yield from _gpu_rows(name, trainee, first - chunk, chunk / trainee.chunk, target)
+
+
+def gpu_streaming() -> Iterator[Row]:
+    """Ten seeds at the paper's size on ten million steps, on the device and in host memory."""
+    data = logged(10_000_000)
+    resident, streamed = (
+        Trainee("rvs", data, "paper", limits.GPU_SEEDS, source=source)
+        for source in (sampling.to_device, sampling.in_host_memory)
+    )
+    limit, took = side_by_side(resident.train, streamed.train, repeats=5)
+    step = 1e3 / resident.chunk
+    yield Row(
+        "rvs, data in host memory: a step", step * took, "ms", step * limit, "data on the device", promise=3.0
+    )
 
 
 def _gpu_rows(name: str, trainee: Trainee, compiling: float, step: float, target: float) -> Iterator[Row]:
@@ -103,8 +118,8 @@ def _gpu_rows(name: str, trainee: Trainee, compiling: float, step: float, target
     )
     yield Row(f"{name}: a step", 1e3 * step, "ms")
     yield Row(f"{name}: compiling", compiling, "s")
-    if trainee.data.raised_share:
-        yield Row(f"{name}: windows that are raised", 100 * trainee.data.raised_share, "%")
+    if trainee.data.episodes.raised_share:
+        yield Row(f"{name}: windows that are raised", 100 * trainee.data.episodes.raised_share, "%")
     yield Row(
         f"{name}: matrix products",
         flops / step / 1e12,

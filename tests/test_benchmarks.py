@@ -134,11 +134,13 @@ def test_operations_are_those_that_the_compiler_counts(name: str) -> None:
     design = Design.fit(method, data, training.context)
     on_device = sampling.to_device(data, design.method)
     parameters = jax.eval_shape(design.initialize, jax.random.key(0))
-    batch = jax.eval_shape(lambda: updates.draw(training, on_device, jnp.uint32(0), jnp.int32(0)))
+    episodes, rows = on_device.episodes, on_device.rows
+    step = (jnp.uint32(0), jnp.int32(0))
+    batch = jax.eval_shape(lambda: updates.draw(design, training, episodes, *step, rows.at))
 
     def loss(parameters: Parameters, batch: updates.Batch) -> jax.Array:
-        return updates.losses(design, training, parameters, batch)[0]
+        return updates.losses(design, parameters | design.prepared(parameters), batch)[0]
 
     counted: Any = jax.jit(jax.grad(loss)).lower(parameters, batch).cost_analysis()
-    windows = training.batch_size + batch.window.raised
+    windows = len(batch.shares)
     assert 1 < counted["flops"] / operations(design, windows) < 1.05  # what is no product adds a little

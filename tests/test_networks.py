@@ -120,7 +120,8 @@ def test_a_transformer_is_the_composition_it_says(name: str) -> None:
     # Fresh weights are so small that attention is all but even; these are not.
     parameters = jax.tree.map(lambda x: 3 * x, parameters)
     expected = transformer_by_hand(network, parameters, inputs())
-    np.testing.assert_allclose(jax.jit(network)(parameters, **inputs()), expected, rtol=1e-4, atol=1e-4)
+    read = parameters | network.prepared(parameters, jnp.dtype("float32"))
+    np.testing.assert_allclose(jax.jit(network)(read, **inputs()), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
