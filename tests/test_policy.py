@@ -57,7 +57,7 @@ def training_outputs(
 
     outputs = _outputs(
         trained.design,
-        trained.parameters,
+        trained.parameters | trained.design.prepared(trained.parameters),
         window(normalized),
         window(returns_to_go),
         window(encoded),

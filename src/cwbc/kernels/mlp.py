@@ -20,6 +20,9 @@ from cwbc.kernels import COLUMNS
 from cwbc.layers import Parameters, dense, relu
 
 ROWS = 64  # that a program takes
+FEWER_ROWS = (
+    32  # that one for the last layer's gradient takes, where more would not hide how long memory takes
+)
 SPLITS = 4  # parts of the rows, whose gradients of the first layer are summed apart
 
 
@@ -89,10 +92,10 @@ def _first(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
 def _last_back(gradient: jax.Array, weight: jax.Array, hidden: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The gradient before the last ReLU, and its sums over rows. [row, unit] [unit]"""
     (rows, outputs), units = gradient.shape, len(weight)
-    blocks, padded = pl.cdiv(rows, ROWS), _padded(outputs)
+    blocks, padded = pl.cdiv(rows, FEWER_ROWS), _padded(outputs)
 
     def last_back(gradient_ref: Any, weight_ref: Any, hidden_ref: Any, out_ref: Any, sums_ref: Any) -> None:
-        inside = _inside(rows, pl.program_id(0))
+        inside = _inside(rows, pl.program_id(0), FEWER_ROWS)
         values = _thin(gradient_ref, inside, outputs)
         weights = _thin(weight_ref, jnp.ones(COLUMNS, bool), outputs)
         active = triton.load(hidden_ref.at[...], mask=_wide(inside), other=0.0) > 0
@@ -104,12 +107,12 @@ def _last_back(gradient: jax.Array, weight: jax.Array, hidden: jax.Array) -> tup
         last_back,
         grid=(blocks, units // COLUMNS),
         inputs=[
-            (gradient, (ROWS, padded), lambda row, column: (row, 0)),
+            (gradient, (FEWER_ROWS, padded), lambda row, column: (row, 0)),
             (weight, (COLUMNS, padded), lambda row, column: (column, 0)),
-            (hidden, (ROWS, COLUMNS), lambda row, column: (row, column)),
+            (hidden, (FEWER_ROWS, COLUMNS), lambda row, column: (row, column)),
         ],
         outputs=[
-            ((rows, units), hidden.dtype, (ROWS, COLUMNS), lambda row, column: (row, column)),
+            ((rows, units), hidden.dtype, (FEWER_ROWS, COLUMNS), lambda row, column: (row, column)),
             ((blocks, units), jnp.float32, (None, COLUMNS), lambda row, column: (row, column)),
         ],
     )
@@ -187,13 +190,13 @@ def _thin(ref: Any, inside: jax.Array, columns: int) -> jax.Array:
     return triton.load(ref.at[...], mask=known, other=0.0)
 
 
-def _inside(rows: int, block: Any) -> jax.Array:
+def _inside(rows: int, block: Any, size: int = ROWS) -> jax.Array:
     """Which rows of a block there are."""
-    return block * ROWS + jnp.arange(ROWS) < rows
+    return block * size + jnp.arange(size) < rows
 
 
 def _wide(inside: jax.Array) -> jax.Array:
-    return jnp.broadcast_to(inside[:, None], (ROWS, COLUMNS))
+    return jnp.broadcast_to(inside[:, None], (len(inside), COLUMNS))
 
 
 Place = Callable[[Any, Any], tuple[Any, ...]]
