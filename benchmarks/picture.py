@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import rows
 from benchmarks.rows import Report, Row
@@ -43,6 +43,8 @@ def _panel(axes: Axes, unit: str, curves: Sequence[Sequence[Row]]) -> None:
     axes.set_xscale("log")
     if unit != "ms":
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     clean(axes)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     for axis in (axes.xaxis, axes.yaxis):
