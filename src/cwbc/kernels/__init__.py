@@ -10,7 +10,6 @@ import importlib.util
 import jax
 import jax.numpy as jnp
 
-from cwbc.device import on_cpu
 from cwbc.layers import Parameters
 
 COLUMNS = 128  # hidden units that a program of the MLP takes
@@ -38,6 +37,6 @@ def do_attention(qkv: jax.Array, heads: int) -> bool:
 
 
 def _here(x: jax.Array) -> bool:
-    if on_cpu() or x.dtype != jnp.bfloat16:
+    if jax.default_backend() != "gpu" or x.dtype != jnp.bfloat16:
         return False
     return importlib.util.find_spec("jax.experimental.pallas.triton") is not None

@@ -20,9 +20,7 @@ from cwbc.kernels import COLUMNS
 from cwbc.layers import Parameters, dense, relu
 
 ROWS = 64  # that a program takes
-FEWER_ROWS = (
-    32  # that one for the last layer's gradient takes, where more would not hide how long memory takes
-)
+FEWER_ROWS = 32  # for the last layer's gradient, where larger programs wait longer for memory
 SPLITS = 4  # parts of the rows, whose gradients of the first layer are summed apart
 
 
