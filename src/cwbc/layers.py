@@ -42,7 +42,7 @@ def _for_rows(vector: jax.Array, x: jax.Array) -> jax.Array:
     The vector's gradient is then a sum over a window's rows, and one over windows. As a single sum down the
     columns of x it would occupy a tenth of a GPU.
     """
-    if x.ndim == 2:
+    if x.ndim <= 2:
         return vector
     copies = jnp.broadcast_to(vector, (len(x), *[1] * (x.ndim - 2), len(vector)))
     barred: jax.Array = jax.lax.optimization_barrier(copies)  # type: ignore[no-untyped-call]
