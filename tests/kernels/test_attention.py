@@ -13,9 +13,7 @@ from cwbc import blocks
 from cwbc.kernels import attention as kernels
 
 
-@pytest.mark.parametrize(
-    ("tokens", "width", "heads", "rate"), [(60, 128, 1, 0.1), (13, 32, 2, 0.3), (16, 16, 1, 0.0)]
-)
+@pytest.mark.parametrize(("tokens", "width", "heads", "rate"), [(60, 128, 1, 0.1), (13, 32, 2, 0.3)])
 def test_outputs_and_gradients_are_those_of_plain_operations(
     tokens: int, width: int, heads: int, rate: float
 ) -> None:
