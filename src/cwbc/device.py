@@ -43,7 +43,7 @@ def over_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def default_precision() -> Literal["float32", "bfloat16"]:
-    """bfloat16 products make training 1.3 to 1.5 times as fast on an H200, and slower on a CPU."""
+    """bfloat16 products are faster on a GPU, and slower on a CPU."""
     return "float32" if on_cpu() else "bfloat16"
 
 
