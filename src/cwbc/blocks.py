@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from cwbc import kernels
-from cwbc.layers import Parameters, dense, dropout, relu, standardized
+from cwbc.layers import Parameters, dense, dropout, for_rows, relu, standardized
 
+Stream = tuple[jax.Array, jax.Array]  # tokens, and the same standardized. [window, token, width]
 Wanted = Callable[[jax.Array], jax.Array]  # the tokens of an array that are of use. [window, token, ...]
 
 
@@ -21,22 +22,22 @@ def every_token(tokens: jax.Array) -> jax.Array:
 def attend(
     block: Parameters,
     x: jax.Array,
+    normal: jax.Array,
     heads: int,
     rate: float,
     keys: list[jax.Array | None],
     wanted: Wanted = every_token,
-) -> jax.Array:
-    """The wanted tokens after each looked at itself and at those before it. [window, token, width]"""
+) -> Stream:
+    """The wanted tokens after each looked at itself and at those before it."""
     attention_key, out_key = keys
-    weight, bias = block["qkv"]["weight"], block["qkv"]["bias"]
-    qkv = standardized(x).astype(weight.dtype) @ weight
+    qkv, bias = normal @ block["qkv"]["weight"], block["qkv"]["bias"]
     if kernels.do_attention(qkv, heads):
         from cwbc.kernels.attention import attention as attention_on_chip
 
         mixed = wanted(attention_on_chip(qkv, bias, heads, rate, attention_key))
     else:
         mixed = attention(qkv, bias, heads, rate, attention_key, wanted)
-    return wanted(x) + dropout(out_key, rate, dense(block["out"], mixed))
+    return join(wanted(x), mixed @ block["out"]["weight"], block["out"]["bias"], rate, out_key)
 
 
 def attention(
@@ -59,7 +60,17 @@ def attention(
     return jnp.einsum("whqk,wkhd->wqhd", attended.astype(v.dtype), v).reshape(windows, -1, width // 3)
 
 
-def mix(block: Parameters, x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
-    """Every token by itself goes through a wider layer. [window, token, width]"""
-    hidden = relu(dense(block["up"], standardized(x)))
-    return x + dropout(key, rate, dense(block["down"], hidden))
+def mix(block: Parameters, x: jax.Array, normal: jax.Array, rate: float, key: jax.Array | None) -> Stream:
+    """Every token by itself goes through a wider layer."""
+    hidden = relu(dense(block["up"], normal))
+    return join(x, hidden @ block["down"]["weight"], block["down"]["bias"], rate, key)
+
+
+def join(x: jax.Array, product: jax.Array, bias: jax.Array, rate: float, key: jax.Array | None) -> Stream:
+    """The stream after a layer's output, a part of which is dropped, was added to it."""
+    if kernels.do_join(x, product):
+        from cwbc.kernels.joining import join as join_on_chip
+
+        return join_on_chip(x, product, bias, rate, key)
+    x = x + dropout(key, rate, product + for_rows(bias, product))
+    return x, standardized(x).astype(product.dtype)

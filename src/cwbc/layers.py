@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from cwbc.errors import require
 
 Parameters = dict[str, Any]
+EPSILON = 1e-5  # beside the variance that a layer norm divides by
 
 
 def check_sizes(width: int, layers: int, dropout: float) -> None:
@@ -33,10 +34,10 @@ def linear(key: jax.Array, fan_in: int, fan_out: int) -> Parameters:
 def dense(parameters: Parameters, x: jax.Array) -> jax.Array:
     """x W + b, in the precision of W."""
     weight = parameters["weight"]
-    return x.astype(weight.dtype) @ weight + _for_rows(parameters["bias"], x)
+    return x.astype(weight.dtype) @ weight + for_rows(parameters["bias"], x)
 
 
-def _for_rows(vector: jax.Array, x: jax.Array) -> jax.Array:
+def for_rows(vector: jax.Array, x: jax.Array) -> jax.Array:
     """A vector to combine with every row of x, as a copy for each window of rows.
 
     The vector's gradient is then a sum over a window's rows, and one over windows. As a single sum down the
@@ -79,14 +80,15 @@ def norm(width: int) -> Parameters:
 
 def standardized(x: jax.Array) -> jax.Array:
     """Zero mean and unit variance over the last axis."""
+    x = x.astype(jnp.float32)
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = jnp.mean(jnp.square(centered), axis=-1, keepdims=True)
-    return centered * jax.lax.rsqrt(variance + 1e-5)
+    return centered * jax.lax.rsqrt(variance + EPSILON)
 
 
 def layer_norm(parameters: Parameters, x: jax.Array) -> jax.Array:
     """Zero mean and unit variance over the last axis, then scale and bias."""
-    return standardized(x) * _for_rows(parameters["scale"], x) + _for_rows(parameters["bias"], x)
+    return standardized(x) * for_rows(parameters["scale"], x) + for_rows(parameters["bias"], x)
 
 
 def after_norm(norm: Parameters, linear: Parameters) -> Parameters:

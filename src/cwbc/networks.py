@@ -172,6 +172,8 @@ class Transformer:
         x = jnp.stack(tokens, axis=2).reshape(windows, steps * per_step, self.width)
         first_key, *keys = dropout_keys(dropout_key, self.dropout, 1 + 3 * self.layers)
         x = dropout(first_key, self.dropout, layer_norm(parameters["embed_norm"], x))
+        x = x.astype(parameters["block0"]["qkv"]["weight"].dtype)
+        normal = standardized(x).astype(x.dtype)
 
         def read(tokens: jax.Array) -> jax.Array:
             # An action is read off the token before it, which sees the observation but not the action.
@@ -181,9 +183,9 @@ class Transformer:
             block = parameters[f"block{i}"]
             *attend_keys, mix_key = keys[3 * i : 3 * i + 3]
             wanted = read if i == self.layers - 1 else blocks.every_token
-            x = blocks.attend(block, x, self.heads, self.dropout, attend_keys, wanted)
-            x = blocks.mix(block, x, self.dropout, mix_key)
-        return dense(parameters["head"], standardized(x))
+            x, normal = blocks.attend(block, x, normal, self.heads, self.dropout, attend_keys, wanted)
+            x, normal = blocks.mix(block, x, normal, self.dropout, mix_key)
+        return dense(parameters["head"], normal)
 
     def _embed(
         self,

@@ -36,6 +36,12 @@ def do_attention(qkv: jax.Array, heads: int) -> bool:
     return _here(qkv) and tokens <= MOST_TOKENS and 16 <= size <= 128 and size & (size - 1) == 0
 
 
+def do_join(x: jax.Array, product: jax.Array) -> bool:
+    """Whether there are kernels for `blocks.join`: bfloat16, in rows that a program can hold."""
+    width = x.shape[-1]
+    return _here(x) and _here(product) and 16 <= width <= 512 and width & (width - 1) == 0
+
+
 def _here(x: jax.Array) -> bool:
     if jax.default_backend() != "gpu" or x.dtype != jnp.bfloat16:
         return False
