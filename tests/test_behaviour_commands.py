@@ -103,7 +103,12 @@ def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
     def cut_off(number: signal.Signals, wait_for: str) -> tuple[int, str]:
         with subprocess.Popen(
             [sys.executable, "-c", program, *arguments],
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+            env=os.environ
+            | {
+                "PYTHONPATH": str(Path(__file__).parent),
+                "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled"),  # the second compiles the same
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+            },
             cwd=tmp_path,
             stderr=subprocess.PIPE,
             text=True,
