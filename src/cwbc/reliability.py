@@ -54,7 +54,8 @@ def monotonicity(scores: Array) -> Ends:
         highest = achieved.max()
         if not highest > 0 or len(achieved) < 2:  # not: NaN is no better
             return np.asarray(np.nan)
-        return np.asarray(1 - (np.maximum.accumulate(achieved) - achieved).max() / highest)
+        lost = (np.maximum.accumulate(achieved) - achieved).max()
+        return np.asarray((highest - lost) / highest)
 
     value, low, high = interval(scores, kept)
     # Scores may fall below zero, and more than everything cannot be lost.

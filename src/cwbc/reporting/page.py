@@ -77,7 +77,7 @@ def _scores(methods: Methods, task: Task, best: float) -> str:
     marks = landmarks(task, best)
     heads = [(mark.label, f"asked {amount(mark.target)}") for mark in marks]
     heads += [("best point", "of the curve"), ("retention", f"{marks[-1].label} / best point")]
-    heads += [("monotonicity", "kept asking for more"), ("calibration error", "points, to the data's best")]
+    heads += [("monotonicity", "no loss = 100 %"), ("calibration", "error in points")]
     head = "".join(f"<th>{escape(name)}<small>{escape(note)}</small></th>" for name, note in heads)
     rows = []
     for name, method in methods.items():
