@@ -178,6 +178,8 @@ def test_other_settings_are_refused() -> None:
     generator = np.random.default_rng(0)
     with pytest.raises(ValueError, match="on the same tasks; got 6 and 5 of them"):
         bootstrap(probability_of_improvement, SCORES, OTHERS[:, :5], generator=generator)
+    with pytest.raises(ValueError, match=r"for every method; got the shapes \(2, 10, 6\)"):
+        bootstrap(mean, np.stack([SCORES, SCORES]), generator=generator)
     with pytest.raises(ValueError, match="coverage must be between 0 and 1; got 95"):
         bootstrap(mean, SCORES, generator=generator, coverage=95)
     with pytest.raises(ValueError, match="resamples must be at least 1; got 0"):

@@ -101,6 +101,9 @@ def bootstrap(
     require(resamples >= 1, "resamples", resamples, "at least 1")
     require(0 < coverage < 1, "coverage", coverage, "between 0 and 1")
     arrays = [checked(scores) for scores in methods]
+    if any(array.ndim != 2 for array in arrays):
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise InputError(f"scores must be [seed, task] for every method; got the shapes {shapes}")
     value = np.asarray(statistic(*arrays))
     if min(map(len, arrays)) < 2:
         return Estimate(value, np.full(value.shape, np.nan), np.full(value.shape, np.nan))
