@@ -165,10 +165,24 @@ def test_targets_that_were_not_asked_are_absent() -> None:
     assert summary["ood_retention"] is None
 
 
+def test_calibration_counts_targets_up_to_the_best_and_monotonicity_all() -> None:
+    targets = (2.0, 4.0, 6.0, 20.0)
+    one = sweep([[[2.0, 4.0], [5.0, 5.0], [8.0, 8.0], [2.0, 2.0]]], targets)
+    # Scores are five times the returns: 15 25 40 10, asked were 10 20 30 100.
+    summary = summarize(one, TASK, best=5.999999)  # as sweeps round their targets
+    assert summary["calibration_error"] == {"value": pytest.approx(20 / 3), "low": None, "high": None}
+    assert summary["monotonicity"] == {"value": pytest.approx(1 - 30 / 40), "low": None, "high": None}
+    assert summarize(one, TASK, best=5.0)["calibration_error"] == pytest.approx(
+        {"value": 5.0, "low": None, "high": None}
+    )
+    assert summarize(one, TASK, best=3.0)["calibration_error"] is None  # one point is no curve
+
+
 def test_no_retention_where_nothing_scores_above_zero() -> None:
     summary = summarize(sweep([[[-4.0], [0.0], [-9.0]]]), TASK, best=5.0)
     assert summary["best_point"]["value"] == 0.0
     assert summary["ood_retention"] is None
+    assert summary["monotonicity"] is None
 
 
 def test_exploded_episodes_become_null_not_nan() -> None:
@@ -178,3 +192,4 @@ def test_exploded_episodes_become_null_not_nan() -> None:
     assert summary["curve"][1]["normalized"] is None
     assert summary["best_point"]["target"] == 5.0
     assert summary["ood_retention"] == {"target": 20.0, "value": 0.5, "low": 0.5, "high": 0.5}
+    assert summary["monotonicity"] is None

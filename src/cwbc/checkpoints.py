@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
 
+CHECKPOINT = "checkpoint.safetensors"  # in a run directory
 FORMAT = 1
 _KEY = "cwbc"  # where the description stands among the file's metadata
 

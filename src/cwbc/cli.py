@@ -44,6 +44,12 @@ MethodName = Annotated[Positional[str], arg(metavar="METHOD", help_behavior_hint
 Run = Annotated[Positional[str], arg(metavar="RUN", help_behavior_hint="")]
 Runs = Annotated[Positional[tuple[str, ...]], arg(metavar="RUN ...", help_behavior_hint="")]
 
+Limits = Annotated[
+    tuple[str, ...],
+    tyro.conf.UseAppendAction,
+    arg(metavar="[METHOD:]METRIC=X,...", help_behavior_hint="(can be repeated)"),
+]
+
 
 @dataclasses.dataclass(frozen=True)
 class Hyperparameters:
@@ -161,6 +167,12 @@ class Report:
     """Run directories, or ones that hold several."""
     out: Directory = None
     """Directory of the report (default: the run's own, or `report` for several)."""
+    fail_under: Limits = ()
+    """Exit with 1 where the value of a method (not its interval) is below: ood_retention=0.9,at_expert=50.
+    Each limit holds for all methods, or for one: rvs+cwbc:ood_retention=0.9.
+    Of ood_retention, monotonicity, at_dataset_best, at_expert, at_twice_expert, best_point."""
+    fail_over: Limits = ()
+    """The same where it is above, for what is better when lower: calibration_error=5."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,9 +191,9 @@ class Demo:
     """Begin anew where the directory holds a run with other settings."""
 
 
-Work = Compare | Train | Evaluate | Report | Demo
+Work = Compare | Train | Evaluate | Demo
 Command = Annotated[
-    Union[Work, Data, Behaviours],  # noqa: UP007  # as in cli_data
+    Union[Compare, Train, Evaluate, Report, Demo, Data, Behaviours],  # noqa: UP007  # as in cli_data
     tyro.conf.ConsolidateSubcommandArgs,
     arg(help="what to do"),  # told here: tyro would look for it in the source of the whole of typing
 ]
@@ -219,7 +231,7 @@ def _quiet_when_cut_off() -> Iterator[None]:
         signal.signal(signal.SIGPIPE, previous)
 
 
-def _run(command: Work | Data | Behaviours, command_line: str) -> int:
+def _run(command: Work | Report | Data | Behaviours, command_line: str) -> int:
     previous = signal.getsignal(signal.SIGINT)
     # The imports take a second or two, in which an exception from Ctrl-C would end in a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -228,6 +240,11 @@ def _run(command: Work | Data | Behaviours, command_line: str) -> int:
             going_on = not isinstance(command.action, Make)
             signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line, going_on))
             return _run_data(command.action)
+        if isinstance(command, Report):
+            signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line))
+            from cwbc import report_commands
+
+            return report_commands.report(command)
         if isinstance(command, Behaviours):
             from cwbc import behaviour_commands
 

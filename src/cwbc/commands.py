@@ -12,30 +12,21 @@ from typing import Any, assert_never
 
 from rich.console import Console
 
-from cwbc import cli, evaluation, runs
+from cwbc import cli, evaluation, report_commands, runs
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import made
 from cwbc.device import use_device
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
-from cwbc.finished import (
-    check_place,
-    check_results,
-    find_runs,
-    is_measured,
-    measured_on,
-    provenance,
-    read_sweeps,
-)
+from cwbc.finished import check_place, check_results, find_runs, is_measured, provenance
 from cwbc.methods import Method, Training
 from cwbc.planning import Plan, sweep_plan
-from cwbc.policy import CHECKPOINT, Policies
+from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
-from cwbc.reporting import summary_table, write_report
-from cwbc.reporting.terminal import ReliabilityChart
+from cwbc.reporting import write_report
 from cwbc.tasks import task_for
 from cwbc.training import Interrupted, train
-from cwbc.wording import headline
 
 DEMO_DATA, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
 
@@ -80,8 +71,6 @@ class Session:
                 self.train_only(command)
             case cli.Evaluate():
                 self.evaluate(command)
-            case cli.Report():
-                self.report(command)
             case cli.Demo():
                 self.demo(command)
             case _:
@@ -107,7 +96,7 @@ class Session:
             self._sweep(directory, policies, data.environment, *asked)
         configs = {directory.name: runs.read_config(directory) for directory in directories}
         write_atomically(root / runs.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
-        self._write_report(root, directories)
+        report_commands.write(root, directories)
 
     def train_only(self, command: cli.Train) -> None:
         plan = self._plan(
@@ -136,17 +125,7 @@ class Session:
             planned.append((directory, environment, asked))
         for directory, environment, asked in planned:
             self._sweep(directory, Policies.load(directory), environment, *asked)
-        self._write_report(root, found)
-
-    def report(self, command: cli.Report) -> None:
-        if not command.runs:
-            raise InputError("give at least one run directory")
-        found = [directory for name in command.runs for directory in find_runs(Path(name))]
-        out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
-        if (out / CHECKPOINT).exists() and found != [out]:
-            raise InputError(f"{out} is a run and keeps its own results; give another --out")
-        check_place(out)
-        self._write_report(out, found)
+        report_commands.write(root, found)
 
     def demo(self, command: cli.Demo) -> None:
         self.say(f"{DEMO_DATA}: a HalfCheetah that learns to run, from random steps to medium")
@@ -221,19 +200,3 @@ class Session:
         kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
         dataset = dataclasses.replace(kept, environment=environment)
         write_report(directory, [sweep], dataset.task, dataset, provenance([directory]))
-
-    def _write_report(self, out: Path, directories: list[Path]) -> None:
-        datasets = [measured_on(directory) for directory in directories]
-        for directory, dataset in zip(directories, datasets, strict=True):
-            if dataset != datasets[0]:
-                raise InputError(
-                    f"{directory} is about {dataset.name} in {dataset.environment}, {directories[0]} about "
-                    f"{datasets[0].name} in {datasets[0].environment}; a report shows one dataset"
-                )
-        dataset, sweeps = datasets[0], read_sweeps(directories)
-        summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories))
-        self.output.print(summary_table(summary))
-        self.output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
-        finding = headline(summary["methods"], dataset.task, dataset.best)
-        self.output.print(finding, highlight=False, markup=False)
-        self.output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)

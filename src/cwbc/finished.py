@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from cwbc import runs
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
 from cwbc.files import is_aside
-from cwbc.methods import METHODS
-from cwbc.policy import CHECKPOINT
+from cwbc.method_names import NAMES
 from cwbc.results import Sweep, read_results
 
 
@@ -80,13 +80,12 @@ def find_runs(path: Path) -> list[Path]:
         raise InputError(f"no such run: {path} is not a directory")
     if (path / CHECKPOINT).exists():
         return [path]
-    order = list(METHODS)
     found = [child.parent for child in path.glob(f"*/{CHECKPOINT}")]
     if not found and (path / runs.CONFIG).exists():
         raise InputError(f"{path} has no checkpoint yet; run the command that began it again")
     if not found:
         raise InputError(f"{path} holds no run: neither it nor a directory below it has a {CHECKPOINT}")
-    return sorted(found, key=lambda d: (order.index(d.name) if d.name in order else len(order), d.name))
+    return sorted(found, key=lambda d: (NAMES.index(d.name) if d.name in NAMES else len(NAMES), d.name))
 
 
 def read_sweeps(directories: list[Path]) -> list[Sweep]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from cwbc.conditioning import AverageReturnToGo, Condition, ReturnToGo
 from cwbc.errors import InputError, require, unknown
+from cwbc.method_names import NAMES
 from cwbc.networks import MLP, Network, Transformer
 from cwbc.regularizers import Conservative
 from cwbc.trajectories import Trajectories
@@ -127,15 +128,7 @@ def parse(name: str) -> Method:
     return dataclasses.replace(base, name=name.lower(), **changes)
 
 
-METHODS: Mapping[str, Method] = {
-    name: parse(name)
-    for name in (
-        "bc", "filtered-bc",
-        "rvs", "rvs+w", "rvs+c", "rvs+f", "rvs+f+c", "rvs+cwbc",
-        "dt", "dt+cwbc", "dt+c", "dt+w+c", "dt+f",
-        "dt-concat", "dt-concat+w", "dt-concat+c", "dt-concat+cwbc", "dt-concat+f",
-    )
-}  # fmt: skip
+METHODS: Mapping[str, Method] = {name: parse(name) for name in NAMES}
 
 
 def small(method: Method) -> Method:

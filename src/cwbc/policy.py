@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cwbc import checkpoints
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.layers import Parameters
 from cwbc.sampling import normalized
-
-CHECKPOINT = "checkpoint.safetensors"
 
 
 @jax.tree_util.register_dataclass

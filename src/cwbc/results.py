@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
 from cwbc.intervals import Array, interval
+from cwbc.reliability import calibration_error, curve, monotonicity, retention
 from cwbc.tasks import Task
 
 COLUMNS = ("method", "seed", "target", "episode", "return", "normalized", "length")
@@ -47,13 +48,18 @@ def same_target(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
 
 
-class Point(TypedDict):
-    """A number at an asked return, with its 95 % interval over seeds (None for one seed)."""
+class Measure(TypedDict):
+    """A number with its 95 % interval over seeds (None for one seed)."""
 
-    target: float
     value: float | None
     low: float | None
     high: float | None
+
+
+class Point(Measure):
+    """A number at an asked return."""
+
+    target: float
 
 
 CurvePoint = TypedDict(
@@ -80,6 +86,10 @@ class MethodSummary(TypedDict):
     at_twice_expert: Point | None
     best_point: Point
     ood_retention: Point | None  # a fraction: at_twice_expert / best_point
+    # in points of score: the mean of |achieved - asked| over the targets up to the dataset's best
+    calibration_error: Measure | None
+    # a fraction: 1 - the most that asking for more loses anywhere on the curve / best_point, at least 0
+    monotonicity: Measure | None
     curve: list[CurvePoint]
 
 
@@ -183,8 +193,10 @@ def summarize(sweep: Sweep, task: Task, best: float) -> MethodSummary:
     def at(index: int | None) -> Point | None:
         return None if index is None else _point(sweep.targets[index], [end[index] for end in score_ends])
 
-    far, top = sweep.asked(task.far_return), int(np.argmax(_curve(scores)))
-    curve = zip(sweep.targets, *return_ends, *score_ends, strict=True)
+    far, top = sweep.asked(task.far_return), int(np.argmax(curve(scores)))
+    within = np.array([target <= best or same_target(target, best) for target in sweep.targets.tolist()])
+    asked = task.normalize(sweep.targets[within])
+    points = zip(sweep.targets, *return_ends, *score_ends, strict=True)
     return {
         "seeds": len(sweep.seeds),
         "episodes": sweep.returns.shape[2],
@@ -193,6 +205,8 @@ def summarize(sweep: Sweep, task: Task, best: float) -> MethodSummary:
         "at_twice_expert": at(far),
         "best_point": _point(sweep.targets[top], [end[top] for end in score_ends]),
         "ood_retention": None if far is None else _retention(scores, far, sweep.targets[far]),
+        "calibration_error": _measure(calibration_error(scores[:, within], asked)),
+        "monotonicity": _measure(monotonicity(scores)),
         "curve": [
             {
                 "target": float(target),
@@ -203,30 +217,24 @@ def summarize(sweep: Sweep, task: Task, best: float) -> MethodSummary:
                 "normalized_low": _finite(score_low),
                 "normalized_high": _finite(score_high),
             }
-            for target, value, low, high, score, score_low, score_high in curve
+            for target, value, low, high, score, score_low, score_high in points
         ],
     }
 
 
 def _retention(scores: Array, far: int, target: float) -> Point | None:
-    def ratio(scores: Array) -> Array:
-        curve = _curve(scores)
-        highest = curve.max()  # found anew for every set of seeds, so its choice counts in the interval
-        return np.asarray(curve[far] / highest if highest > 0 else np.nan)
-
-    value, low, high = interval(scores, ratio)
-    # The far end is on the curve, so no retention can exceed one: neither may its interval.
-    return _point(target, (value, low, np.minimum(high, 1.0))) if np.isfinite(value) else None
+    ends = retention(scores, far)
+    return _point(target, ends) if np.isfinite(ends[0]) else None
 
 
-def _curve(scores: Array) -> Array:
-    mean = scores.mean(axis=0)
-    return np.where(np.isfinite(mean), mean, -np.inf)
+def _measure(ends: Sequence[Array]) -> Measure | None:
+    value, low, high = map(_finite, ends)
+    return None if value is None else {"value": value, "low": low, "high": high}
 
 
 def _point(target: float, ends: Sequence[Array]) -> Point:
-    value, low, high = ends
-    return {"target": float(target), "value": _finite(value), "low": _finite(low), "high": _finite(high)}
+    value, low, high = map(_finite, ends)
+    return {"target": float(target), "value": value, "low": low, "high": high}
 
 
 def _finite(number: Array) -> float | None:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 import os
 import platform
 from pathlib import Path
-from typing import Any
-
-import jax
+from typing import TYPE_CHECKING, Any
 
 from cwbc import checkpoints
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.files import is_aside, write_atomically
-from cwbc.methods import Training, to_json
-from cwbc.policy import CHECKPOINT
 from cwbc.trajectories import Trajectories
-from cwbc.updates import State
+
+if TYPE_CHECKING:
+    from cwbc.design import Design
+    from cwbc.methods import Training
+    from cwbc.updates import State
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
@@ -34,6 +35,10 @@ def configuration(
     data: Trajectories, design: Design, settings: Training, seeds: tuple[int, ...], notes: dict[str, Any]
 ) -> dict[str, Any]:
     """Everything needed to run a training again. `notes` are kept, but do not tell runs apart."""
+    import jax  # here, as what follows: reading a finished run needs none of it
+
+    from cwbc.methods import to_json
+
     return {
         "method": to_json(design.method),
         "training": to_json(settings),
@@ -115,6 +120,8 @@ class Keeper:
 
     def resume(self, like: State) -> tuple[State, int, float]:
         """The state to go on from, its step and the seconds it took: the checkpoint's, or the beginning."""
+        import jax
+
         if not self._checkpoint.exists():
             self._metrics.unlink(missing_ok=True)
             return like, 0, 0.0
@@ -131,7 +138,8 @@ class Keeper:
             ) from error
         rows = [row for row in _metrics(self._metrics) if row["step"] <= step]
         write_atomically(self._metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
-        state = jax.tree.map(jax.numpy.asarray, State(parameters, optimizer))
+        state = dataclasses.replace(like, parameters=parameters, optimizer=optimizer)
+        state = jax.tree.map(jax.numpy.asarray, state)
         return state, step, rows[-1]["seconds"] if rows else 0.0
 
     def save(self, state: State, step: int, statistics: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from cwbc.results import MethodSummary, Point
+from cwbc.results import Measure, MethodSummary
 from cwbc.tasks import Task
 
 PERCENT = "\u00a0%"  # the space does not break, so no line starts with a percent sign
@@ -51,8 +51,8 @@ def percent(value: float) -> str:
     return f"{round(100 * value)}{PERCENT}".replace("-", "−")
 
 
-def value_and_interval(point: Point | None, fraction: bool = False) -> tuple[str, str]:
-    """A point in two texts: its value, and its interval or nothing; a dash where it is absent."""
+def value_and_interval(point: Measure | None, fraction: bool = False) -> tuple[str, str]:
+    """A number in two texts: its value, and its interval or nothing; a dash where it is absent."""
     if point is None or point["value"] is None:
         return "–", ""
     shown = percent if fraction else score

@@ -70,10 +70,17 @@ def test_the_page_says_what_it_was_given() -> None:
     assert "cwbc compare '<data>' rvs && true" in shown.text
     assert "1,200" in shown.text
     rows = {row[0].strip(): [cell.split() for cell in row[1:]] for row in shown.rows}
-    # at the dataset's best, 1x expert, 2x expert, the best point, retention
-    assert [cell[0] for cell in rows["<i>rvs</i>"]] == ["20.0", "5.0", "0.0", "20.0", "0"]
-    assert rows["rvs+cwbc"][4][:2] == ["98", "%"]
+    # at the dataset's best, 1x expert, 2x expert, the best point, retention, monotonicity; one target up to
+    # the dataset's best is too little for a calibration error
+    assert [cell[0] for cell in rows["<i>rvs</i>"]] == ["20.0", "5.0", "0.0", "20.0", "0", "0", "–"]
+    assert rows["rvs+cwbc"][4][:2] == rows["rvs+cwbc"][5][:2] == ["98", "%"]
     assert rows["20 2× expert"] == [["19.5"], ["0.0"]]
+
+
+def test_the_page_shows_how_far_achieved_is_from_asked() -> None:
+    (row,) = [row for row in page({"rvs": method(4.0, 4.0, targets=(2.0, 5.0))}).rows if row[0] == "rvs "]
+    # Scores of 20 were achieved where 10 and 25 were asked.
+    assert row[-1].split() == ["7.5", "7.5", "to", "7.5"]
 
 
 def test_names_are_escaped() -> None:

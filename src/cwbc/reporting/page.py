@@ -8,7 +8,7 @@ from html import escape
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.style import STYLE
-from cwbc.results import MethodSummary, Point, same_target
+from cwbc.results import Measure, MethodSummary, same_target
 from cwbc.tasks import Task
 from cwbc.wording import amount, headline, landmarks, score, value_and_interval
 
@@ -77,23 +77,25 @@ def _scores(methods: Methods, task: Task, best: float) -> str:
     marks = landmarks(task, best)
     heads = [(mark.label, f"asked {amount(mark.target)}") for mark in marks]
     heads += [("best point", "of the curve"), ("retention", f"{marks[-1].label} / best point")]
+    heads += [("monotonicity", "no loss = 100 %"), ("calibration", "error in points")]
     head = "".join(f"<th>{escape(name)}<small>{escape(note)}</small></th>" for name, note in heads)
     rows = []
     for name, method in methods.items():
         top = method["best_point"]
         cells = [_cell(method[mark.key]) for mark in marks]
-        cells += [_cell(top, f"asked {amount(top['target'])}"), _retention(method["ood_retention"])]
+        cells += [_cell(top, f"asked {amount(top['target'])}"), _fraction(method["ood_retention"])]
+        cells += [_fraction(method["monotonicity"]), _cell(method["calibration_error"])]
         rows.append(f"<tr><th>{escape(name)}</th>{''.join(cells)}</tr>")
     return _table(f"<th>method</th>{head}", rows)
 
 
-def _cell(point: Point | None, note: str = "") -> str:
+def _cell(point: Measure | None, note: str = "") -> str:
     value, interval = value_and_interval(point)
     notes = "".join(f"<small>{text}</small>" for text in (interval, note) if text)
     return f"<td>{value}{notes}</td>"
 
 
-def _retention(point: Point | None) -> str:
+def _fraction(point: Measure | None) -> str:
     value, interval = value_and_interval(point, fraction=True)
     if point is None or point["value"] is None:
         return f"<td>{value}</td>"

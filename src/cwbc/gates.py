@@ -1,0 +1,94 @@
+"""Limits that a report is held to, so that an automatic check of somebody's project can fail on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, get_args
+
+from cwbc.errors import InputError, unknown
+from cwbc.results import MethodSummary
+
+Metric = Literal[
+    "ood_retention",
+    "monotonicity",
+    "at_dataset_best",
+    "at_expert",
+    "at_twice_expert",
+    "best_point",
+    "calibration_error",
+]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+LOWER: tuple[Metric, ...] = ("calibration_error",)  # is better; of all others, higher is
+FRACTIONS: tuple[Metric, ...] = ("ood_retention", "monotonicity")
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """A limit for one metric: the least where higher is better, the most where lower is."""
+
+    metric: Metric
+    limit: float
+    method: str | None = None  # None: every method
+
+    def failure(self, name: str, summary: MethodSummary) -> str | None:
+        """How a method fails, or None where it does not; what could not be computed fails."""
+        lower, point = self.metric in LOWER, summary[self.metric]
+        if point is None or point["value"] is None:
+            wanted = f"at {'most' if lower else 'least'} {self.limit:g}"
+            return f"{name}: {self.metric} could not be computed; wanted {wanted}"
+        value = point["value"]
+        beyond = value > self.limit if lower else value < self.limit
+        if beyond and not math.isclose(value, self.limit):  # what is rounded away is no failure
+            return f"{name}: {self.metric} is {value:.6g}, {'above' if lower else 'below'} {self.limit:g}"
+        return None
+
+
+def parse(fail_under: Iterable[str], fail_over: Iterable[str]) -> list[Gate]:
+    """The gates of two options, each of which may be given several times and hold several limits."""
+    return [
+        *(_gate("--fail-under", text.strip()) for texts in fail_under for text in texts.split(",")),
+        *(_gate("--fail-over", text.strip()) for texts in fail_over for text in texts.split(",")),
+    ]
+
+
+def check_methods(gates: Iterable[Gate], methods: Sequence[str]) -> None:
+    """Refuse a gate for a method that is not there: it would never fail."""
+    for gate in gates:
+        if gate.method is not None and gate.method not in methods:
+            raise unknown("method", gate.method, methods)
+
+
+def failures(gates: Iterable[Gate], methods: Mapping[str, MethodSummary]) -> list[str]:
+    """A line for every method and metric that is beyond its limit."""
+    found = [
+        gate.failure(name, summary)
+        for gate in gates
+        for name, summary in methods.items()
+        if gate.method in (None, name)
+    ]
+    return [line for line in found if line is not None]
+
+
+def _gate(option: str, text: str) -> Gate:
+    what, _, number = text.rpartition("=")
+    method, _, name = what.rpartition(":")
+    example = "ood_retention=0.9" if option == "--fail-under" else "calibration_error=5"
+    if not name:
+        raise InputError(f"{option} takes METRIC=NUMBER, such as {example}; got {text!r}")
+    metric = next((metric for metric in METRICS if metric == name), None)
+    if metric is None:
+        raise unknown(f"metric for {option}", name, METRICS)
+    better, its_option = ("lower", "--fail-over") if metric in LOWER else ("higher", "--fail-under")
+    if option != its_option:
+        raise InputError(f"{metric} is better when {better}; give {its_option} {text}")
+    try:
+        limit = float(number)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):  # nothing is below NaN, so such a gate would always be open
+        raise InputError(f"{option} {metric} takes a number, such as {example}; got {number!r}")
+    if metric in FRACTIONS and limit > 1:
+        raise InputError(f"{option} {metric} takes a fraction, at most 1, such as {example}; got {number}")
+    return Gate(metric, limit, method or None)

@@ -1,0 +1,60 @@
+"""What `cwbc report` does: finished runs are read from disk alone, so nothing here needs jax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from cwbc import cli, gates, runs
+from cwbc.checkpoints import CHECKPOINT
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import InputError
+from cwbc.finished import check_place, find_runs, measured_on, provenance, read_sweeps
+from cwbc.plain_text import say
+from cwbc.reporting import summary_table, write_report
+from cwbc.reporting.terminal import ReliabilityChart
+from cwbc.wording import headline
+
+
+def report(command: cli.Report) -> int:
+    """Write a report of finished runs; 1 where one of them is beyond a limit that was given."""
+    if not command.runs:
+        raise InputError("give at least one run directory")
+    limits = gates.parse(command.fail_under, command.fail_over)
+    found = [directory for name in command.runs for directory in find_runs(Path(name))]
+    out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
+    if (out / CHECKPOINT).exists() and found != [out]:
+        raise InputError(f"{out} is a run and keeps its own results; give another --out")
+    check_place(out)
+    failures = write(out, found, limits)
+    for line in failures:
+        say(f"failed: {line}")
+    return 1 if failures else 0
+
+
+def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ()) -> list[str]:
+    """Write the report of several runs and print the finding; hands back a line for every limit not kept."""
+    dataset = _one_dataset(directories)
+    sweeps = read_sweeps(directories)
+    gates.check_methods(limits, [sweep.method for sweep in sweeps])
+    summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories))
+    output = Console()
+    output.print(summary_table(summary))
+    output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
+    finding = headline(summary["methods"], dataset.task, dataset.best)
+    output.print(finding, highlight=False, markup=False)
+    output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
+    return gates.failures(limits, summary["methods"])
+
+
+def _one_dataset(directories: list[Path]) -> DatasetSummary:
+    datasets = [measured_on(directory) for directory in directories]
+    for directory, dataset in zip(directories, datasets, strict=True):
+        if dataset != datasets[0]:
+            raise InputError(
+                f"{directory} is about {dataset.name} in {dataset.environment}, {directories[0]} about "
+                f"{datasets[0].name} in {datasets[0].environment}; a report shows one dataset"
+            )
+    return datasets[0]

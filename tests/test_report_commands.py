@@ -1,0 +1,116 @@
+"""`cwbc report` as users meet it, on runs that were written by hand: nothing is trained here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import modules_of, run
+
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.reporting import write_report
+from cwbc.results import Sweep
+
+DATASET = DatasetSummary("mine", None, "abc", 6, 60, 0.0, 10.0, 4.0, (0.0, 5.0, 10.0), (4, 2))
+TARGETS = np.array([5.0, 10.0, 20.0])  # 20 is one range beyond the best; the scores are ten times the returns
+CONFIG = {
+    "method": {"name": "any"},
+    "training": {"steps": 20, "batch_size": 4},
+    "notes": {},
+    "hardware": {"device": "cpu", "cores": 2},
+    "versions": {},
+}
+
+
+def finish(directory: Path, method: str, *curve: float) -> Path:
+    """A finished run whose two seeds achieve these returns."""
+    returns = np.broadcast_to(np.array(curve)[None, :, None], (2, len(curve), 3))
+    sweep = Sweep(method, np.arange(2), TARGETS, returns, np.ones(returns.shape, np.int64))
+    write_report(directory, [sweep], DATASET.task, DATASET, {})
+    (directory / "config.json").write_text(json.dumps(CONFIG))
+    (directory / "checkpoint.safetensors").touch()
+    return directory
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A comparison: rvs keeps a fifth of its best score beyond the data, rvs+cwbc nine tenths."""
+    finish(tmp_path / "out" / "rvs", "rvs", 5.0, 10.0, 2.0)
+    finish(tmp_path / "out" / "rvs+cwbc", "rvs+cwbc", 6.0, 10.0, 9.0)
+    return tmp_path / "out"
+
+
+def test_a_method_below_its_limit_ends_with_1_and_the_report_is_written(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("report", out, "--fail-under", "ood_retention=0.9") == 1
+    said = capsys.readouterr()
+    assert said.err == "failed: rvs: ood_retention is 0.2, below 0.9\n"
+    assert "report.html" in said.out
+    assert list(json.loads((out / "summary.json").read_text())["methods"]) == ["rvs", "rvs+cwbc"]
+
+
+def test_limits_that_are_kept_end_with_0(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ["--fail-under=rvs+cwbc:ood_retention=0.9,rvs+cwbc:monotonicity=0.9"]
+    assert run("report", *limits, "--fail-under=at_expert=99", "--fail-over=calibration_error=5", out) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_every_limit_that_is_given_counts(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ["--fail-under=rvs:ood_retention=0.3", "--fail-under=rvs+cwbc:best_point=101"]
+    assert run("report", out, *limits, "--fail-over=calibration_error=4") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "failed: rvs: ood_retention is 0.2, below 0.3",
+        "failed: rvs+cwbc: best_point is 100, below 101",
+        "failed: rvs+cwbc: calibration_error is 5, above 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("--fail-under=retention=0.9", "unknown metric for --fail-under 'retention'"),
+        ("--fail-under=dt:ood_retention=0.9", "unknown method 'dt'; known: rvs, rvs+cwbc"),
+        ("--fail-over=calibration_error=x", "takes a number"),
+    ],
+)
+def test_wrong_limits_end_with_2_and_write_nothing(
+    out: Path, capsys: pytest.CaptureFixture[str], limit: str, message: str
+) -> None:
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    assert run("report", out, limit) == 2
+    assert message in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+
+
+def test_a_run_from_before_a_metric_gets_it(out: Path) -> None:
+    path = out / "rvs" / "summary.json"
+    old = json.loads(path.read_text())
+    for name in ("calibration_error", "monotonicity"):
+        assert old["methods"]["rvs"].pop(name)
+    path.write_text(json.dumps(old))
+    assert run("report", out / "rvs", "--fail-over=calibration_error=0", "--fail-under=monotonicity=0.2") == 0
+    assert json.loads(path.read_text())["methods"]["rvs"]["monotonicity"] == pytest.approx(
+        {"value": 0.2, "low": 0.2, "high": 0.2}
+    )
+
+
+def test_runs_of_two_datasets_are_not_one_report(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = finish(tmp_path / "other", "bc", 5.0, 5.0, 5.0)
+    summary = json.loads((other / "summary.json").read_text())
+    summary["dataset"]["name"] = "yours"
+    (other / "summary.json").write_text(json.dumps(summary))
+    assert run("report", out, other, "--out", tmp_path / "both") == 2
+    assert "is about yours in None" in capsys.readouterr().err
+    assert not (tmp_path / "both").exists()
+
+
+def test_a_report_needs_no_jax_and_no_simulator(out: Path) -> None:
+    command = ["report", str(out), "--fail-under=rvs+cwbc:ood_retention=0.5"]
+    imported = modules_of(f"from cwbc.cli import main; main({command})")
+    assert {"cwbc", "matplotlib", "numpy"} <= imported
+    assert not imported & {"jax", "jaxlib", "optax", "gymnasium", "mujoco", "h5py", "scipy"}
