@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cwbc import runs
 from cwbc.errors import InputError
+from cwbc.tracking.tensorboard import EventFiles
 
 
 def test_the_time_is_the_last_row_that_is_whole(tmp_path: Path) -> None:
@@ -38,14 +40,17 @@ def test_a_damaged_configuration_is_told(tmp_path: Path, text: str | None, messa
         runs.read_config(tmp_path)
 
 
+CONFIG: dict[str, Any] = {
+    "method": {"name": "rvs"},
+    "training": {},
+    "seeds": [0],
+    "horizon": 10,
+    "dataset": {"content_hash": "a", "environment": None},
+}
+
+
 def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
-    config = {
-        "method": {"name": "rvs"},
-        "training": {},
-        "seeds": [0],
-        "horizon": 10,
-        "dataset": {"content_hash": "a", "environment": None},
-    }
+    config = CONFIG
     (tmp_path / ".config.json.tmp").write_text("{")
     runs.check_same(tmp_path, config)
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -58,3 +63,13 @@ def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     runs.check_same(tmp_path, other)
     # A name is not a setting: rvs+cwbc is rvs+w+c.
     runs.check_same(tmp_path, {**config, "method": {"name": "other"}})
+
+
+def test_a_run_is_discarded_with_its_event_files(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    EventFiles(tmp_path, CONFIG, [])
+    runs.discard_other(tmp_path, CONFIG)
+    assert len(list(tmp_path.rglob("*tfevents*"))) == 1  # the same run goes on
+    runs.check_same(tmp_path, {**CONFIG, "horizon": 11}, overwrite=True)
+    runs.discard_other(tmp_path, {**CONFIG, "horizon": 11})
+    assert not list(tmp_path.iterdir())

@@ -15,6 +15,7 @@ from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_op
 from cwbc.policy import Policies
 from cwbc.results import Sweep
 from cwbc.tasks import task_for
+from cwbc.tracking import parse_trackers, tracked
 from cwbc.training import train as train_policies
 from cwbc.trajectories import Trajectories
 
@@ -28,6 +29,7 @@ def train(
     training: Training | None = None,
     directory: str | os.PathLike[str] | None = None,
     data_on: Place | None = None,
+    track: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Policies:
     """Train a method on a dataset, one policy per seed.
@@ -39,8 +41,12 @@ def train(
         directory: where the run is kept; a call that was cut off goes on from there.
         data_on: "host" streams the data from host memory, with the same result; by default only where it does
             not fit into half of the device's free memory.
+        track: "tensorboard", "wandb" or both, which show the run that is kept in the directory as well.
         options: hyper-parameters by name, such as steps=20_000, width=512 or coefficient=0.5.
     """
+    trackers = parse_trackers(track)
+    if trackers and directory is None:
+        raise InputError("track shows a run that is kept; give its directory, too")
     data = dataset if isinstance(dataset, Trajectories) else load(dataset)
     preset = preset or default_preset()
     named, preset_training = sized(method if isinstance(method, str) else "rvs", preset)
@@ -57,7 +63,8 @@ def train(
     if data_on not in (None, "device", "host"):
         raise unknown("place for the data", data_on, ("device", "host"))
     place = None if directory is None else Path(directory)
-    return train_policies(data, chosen, settings, which, place, data_on=data_on)
+    with tracked(trackers) as tracking:
+        return train_policies(data, chosen, settings, which, place, data_on=data_on, tracking=tracking)
 
 
 def evaluate(

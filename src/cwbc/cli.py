@@ -29,6 +29,7 @@ from cwbc.option_types import (
     Flat,
     RaiseOptions,
     Real,
+    Trackers,
     WeightingOptions,
     Whole,
 )
@@ -105,6 +106,8 @@ class TrainingOptions:
     """Gymnasium id of the environment (default: what the dataset tells)."""
     out: Directory = None
     """Directory of the results (default: runs/DATASET; for train, METHOD below it)."""
+    track: Trackers = None
+    """Show the run in tensorboard, wandb or both as well (default: in neither)."""
     overwrite: Flag = False
     """Begin anew where the directory holds a run with other settings."""
 
@@ -155,6 +158,8 @@ class Evaluate:
     """Gymnasium id of the environment (default: the run's)."""
     device: Device = None
     """Where to compute (default: the GPU when there is one)."""
+    track: Trackers = None
+    """Show the results in tensorboard, wandb or both as well (default: in neither)."""
     overwrite: Flag = False
     """Replace results that were measured with other targets or episodes."""
 

@@ -19,13 +19,22 @@ from cwbc.datasets import made
 from cwbc.device import use_device
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
-from cwbc.finished import check_place, check_results, find_runs, is_measured, provenance
+from cwbc.finished import (
+    check_place,
+    check_results,
+    find_runs,
+    is_measured,
+    measured_on,
+    provenance,
+    read_sweeps,
+)
 from cwbc.methods import Method, Training
 from cwbc.planning import Plan, sweep_plan
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
 from cwbc.reporting import write_report
 from cwbc.tasks import task_for
+from cwbc.tracking import Tracking, parse_trackers, tracked
 from cwbc.training import Interrupted, train
 
 DEMO_DATA, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
@@ -63,6 +72,9 @@ class Session:
         # A log keeps its lines whole; a terminal wraps them between words.
         self.console.print(text, highlight=False, soft_wrap=not self.console.is_terminal, markup=False)
 
+    def warn(self, text: str) -> None:
+        self.say(f"warning: {text}")
+
     def run(self, command: cli.Work) -> None:
         match command:
             case cli.Compare():
@@ -92,8 +104,9 @@ class Session:
         for directory in directories:
             check_results(directory, data.environment, *asked, overwrite)
         for (method, settings), directory in zip(plan.methods, directories, strict=True):
-            policies = self._train(plan, method, settings, directory)
-            self._sweep(directory, policies, data.environment, *asked)
+            with tracked(plan.track, self.warn) as tracking:
+                policies = self._train(plan, method, settings, directory, tracking)
+                self._sweep(directory, policies, tracking, data.environment, *asked)
         configs = {directory.name: runs.read_config(directory) for directory in directories}
         write_atomically(root / runs.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
         report_commands.write(root, directories)
@@ -105,12 +118,14 @@ class Session:
         method, settings = plan.methods[0]
         directory = Path(command.training.out or f"runs/{plan.data.name}/{method.name}")
         plan.check([directory], overwrite=command.training.overwrite)
-        self._train(plan, method, settings, directory)
+        with tracked(plan.track, self.warn) as tracking:
+            self._train(plan, method, settings, directory, tracking)
         environment = "" if plan.data.environment else " --env ID"
         self.say(f"trained: {directory}")
         self.say(f"`cwbc evaluate {directory}{environment}` measures it")
 
     def evaluate(self, command: cli.Evaluate) -> None:
+        track = parse_trackers(command.track)
         use_device(command.device)
         root = Path(command.run)
         found = find_runs(root)
@@ -124,7 +139,9 @@ class Session:
             check_results(directory, environment, *asked, command.overwrite)
             planned.append((directory, environment, asked))
         for directory, environment, asked in planned:
-            self._sweep(directory, Policies.load(directory), environment, *asked)
+            with tracked(track, self.warn) as tracking:
+                runs.track(directory, tracking)
+                self._sweep(directory, Policies.load(directory), tracking, environment, *asked)
         report_commands.write(root, found)
 
     def demo(self, command: cli.Demo) -> None:
@@ -154,10 +171,13 @@ class Session:
             self.say(line)
         return plan
 
-    def _train(self, plan: Plan, method: Method, settings: Training, directory: Path) -> Policies:
+    def _train(
+        self, plan: Plan, method: Method, settings: Training, directory: Path, tracking: Tracking
+    ) -> Policies:
         done = runs.steps_done(directory)
         if done == settings.steps:
             self.say(f"{method.name}: already trained")
+            runs.track(directory, tracking)
             return Policies.load(directory)
         if done == 0 and (directory / runs.METRICS).exists():
             self.say(f"{method.name}: no checkpoint was reached before; beginning anew")
@@ -175,6 +195,7 @@ class Session:
                 update,
                 lambda: self.stopping,
                 plan.data_on,
+                tracking,
             )
         self.training = False
         if self.stopping:  # asked for during the last chunk: what is trained is saved
@@ -185,6 +206,7 @@ class Session:
         self,
         directory: Path,
         policies: Policies,
+        tracking: Tracking,
         environment: str,
         targets: tuple[float, ...],
         episodes: int,
@@ -192,6 +214,7 @@ class Session:
         name = policies.design.method.name
         if is_measured(directory, environment, targets, episodes):
             self.say(f"{name}: already evaluated")
+            tracking.show(read_sweeps([directory])[0], measured_on(directory))
             return
         rows = len(policies.seeds) * len(targets) * episodes
         self.say(f"{name}: {len(targets)} asked returns, {rows:,} episodes")
@@ -200,3 +223,4 @@ class Session:
         kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
         dataset = dataclasses.replace(kept, environment=environment)
         write_report(directory, [sweep], dataset.task, dataset, provenance([directory]))
+        tracking.show(sweep, dataset)

@@ -18,6 +18,7 @@ from cwbc.device import Place, default_place, default_precision, default_preset,
 from cwbc.errors import InputError, require
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
 from cwbc.tasks import Task
+from cwbc.tracking import parse_trackers
 from cwbc.trajectories import Trajectories
 from cwbc.wording import amount
 
@@ -37,6 +38,7 @@ class Plan:
     notes: dict[str, Any]
     remarks: list[str]
     data_on: Place
+    track: tuple[str, ...]
 
     @classmethod
     def make(
@@ -56,6 +58,7 @@ class Plan:
         if options.seeds is not None:
             require(options.seeds >= 1, "--seeds", options.seeds, "at least 1")
         check_methods(names, "paper", given)  # before the seconds that a device and a dataset take
+        track = parse_trackers(options.track)
         device = use_device(options.device)
         preset: Preset = options.preset or default_preset()
         given.setdefault("precision", default_precision())
@@ -79,7 +82,7 @@ class Plan:
         if data_on == "host":
             size = f"its {data.nbytes / 1e9:.3g} GB are more than half of the device's free memory"
             remarks.append(f"data streamed from host memory ({'as asked' if options.data_on else size})")
-        return cls(data, check_methods(names, preset, given), seeds, notes, remarks, data_on)
+        return cls(data, check_methods(names, preset, given), seeds, notes, remarks, data_on, track)
 
     def lines(self) -> list[str]:
         """The plan in words."""

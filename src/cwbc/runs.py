@@ -15,6 +15,7 @@ from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
 from cwbc.files import is_aside, write_atomically
+from cwbc.tracking import Tracking, tensorboard
 from cwbc.trajectories import Trajectories
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def discard_other(directory: Path, config: dict[str, Any]) -> None:
     """Remove the files of a run that was begun with other settings; nothing else is touched."""
     if (directory / CONFIG).exists() and _identity(read_config(directory)) != _identity(config):
         # The configuration goes last: a kill before that leaves a directory that can be discarded again.
+        tensorboard.discard(directory)
         for name in (CHECKPOINT, METRICS, RESULTS, SUMMARY, PICTURE, PAGE, CONFIG):
             (directory / name).unlink(missing_ok=True)
 
@@ -87,6 +89,11 @@ def training_seconds(directory: Path) -> float | None:
     """How long a run was trained, over all its sittings; None where its metrics are gone."""
     rows = _metrics(directory / METRICS)
     return rows[-1]["seconds"] if rows else None
+
+
+def track(directory: Path, tracking: Tracking) -> None:
+    """Begin to show a run elsewhere, with all that its files tell."""
+    tracking.begin(directory, read_config(directory), _metrics(directory / METRICS))
 
 
 def read_config(directory: Path) -> dict[str, Any]:

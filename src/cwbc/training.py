@@ -18,8 +18,9 @@ from cwbc.device import Place, default_place
 from cwbc.errors import DivergenceError
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
-from cwbc.runs import Keeper, configuration
+from cwbc.runs import Keeper, configuration, track
 from cwbc.sampling import Source, in_host_memory, to_device
+from cwbc.tracking import Tracking
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Losses, State, chunk_length, initialize, run_chunk
 
@@ -40,6 +41,7 @@ def train(
     progress: Callable[[int], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     data_on: Place | None = None,
+    tracking: Tracking | None = None,
 ) -> Policies:
     """Train a method for all seeds; with a directory, go on from where an earlier call was cut off.
 
@@ -47,6 +49,7 @@ def train(
         progress: told the number of steps done.
         should_stop: asked between chunks; once it says yes, the state is saved and Interrupted is raised.
         data_on: where the data lies meanwhile, with the same result; by default the device if it has room.
+        tracking: told of the run that is kept in the directory.
     """
     design = Design.fit(method, data, settings.context)
     description: dict[str, Any] = {
@@ -55,17 +58,18 @@ def train(
         "steps": settings.steps,
         "about": _about(data),
     }
-    keeper = None
+    keeper, tracking = None, tracking or Tracking()
     state, step, seconds = initialize(design, settings, seeds), 0, 0.0
     if directory is not None:
         config = configuration(data, design, settings, seeds, notes or {})
         keeper = Keeper(directory, config, description)
         state, step, seconds = keeper.resume(state)
+        track(directory, tracking)
     policies = Policies(design, state.parameters, seeds, *data.observation_statistics, description["about"])
     if step == settings.steps:
         return policies
     prepared = to_device if (data_on or default_place(data.nbytes)) == "device" else in_host_memory
-    loop = _Loop(policies, settings, prepared(data, design.method), keeper, progress, should_stop)
+    loop = _Loop(policies, settings, prepared(data, design.method), keeper, tracking, progress, should_stop)
     return dataclasses.replace(policies, parameters=loop.run(state, step, seconds).parameters)
 
 
@@ -88,6 +92,7 @@ class _Loop:
     settings: Training
     data: Source
     keeper: Keeper | None
+    tracking: Tracking
     progress: Callable[[int], None] | None
     should_stop: Callable[[], bool]
 
@@ -120,7 +125,9 @@ class _Loop:
         step = first_step + len(values["loss"])
         if self.keeper is not None:
             means = {name: value.mean(axis=0).tolist() for name, value in values.items()}
-            self.keeper.record({"step": step, "seconds": round(seconds, 3), **means})
+            row = {"step": step, "seconds": round(seconds, 3), **means}
+            self.keeper.record(row)
+            self.tracking.record(row)
         if self.progress is not None:
             self.progress(step)
 

@@ -1,0 +1,71 @@
+"""Weights & Biases, where one run holds the curves of all seeds of a method, and the summary of its sweep."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import need_extra
+from cwbc.results import Sweep, summarize
+
+PROJECT = "cwbc"  # unless WANDB_PROJECT names another
+_POINTS = ("at_dataset_best", "at_expert", "at_twice_expert", "best_point", "ood_retention")
+
+
+class WandbRun:
+    """A method's run, grouped by dataset; what it holds from an earlier sitting is not told again."""
+
+    def __init__(self, directory: Path, config: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        self._wandb = need_extra("wandb", "wandb", "Weights & Biases runs")
+        self._seeds = config["seeds"]
+        self._run = self._wandb.init(
+            project=os.environ.get("WANDB_PROJECT", PROJECT),
+            group=config["dataset"]["name"],
+            name=config["method"]["name"],
+            id=identifier(directory, config),
+            config=config,
+            allow_val_change=True,  # a later sitting may add its versions
+            resume="allow",
+            reinit="create_new",  # a run of the caller's own is left alone
+            # Without a network, neither the beginning nor the end may hold up the next method for long.
+            settings=self._wandb.Settings(console="off", init_timeout=30, finish_timeout=60),
+        )
+        for row in rows:
+            self.record(row)
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Add the losses at a step, each seed's and the mean."""
+        if row["step"] < self._run.step:  # it is there already
+            return
+        values = {"seconds": row["seconds"]}
+        for name in row.keys() - {"step", "seconds"}:
+            values |= {f"{name}/seed-{seed}": loss for seed, loss in zip(self._seeds, row[name], strict=True)}
+            values[f"{name}/mean"] = float(np.mean(row[name]))
+        self._run.log(values, step=row["step"], commit=True)
+
+    def show(self, sweep: Sweep, dataset: DatasetSummary) -> None:
+        """Put the scores into the run's summary, and draw the curve over asked returns."""
+        summary = summarize(sweep, dataset.task, dataset.best)
+        points = {name: summary[name] for name in _POINTS}  # type: ignore[literal-required]
+        self._run.summary.update({name: point for name, point in points.items() if point is not None})
+        curve = summary["curve"]
+        table = self._wandb.Table(list(curve[0]), [list(point.values()) for point in curve])
+        title = "normalized score against asked return"
+        self._run.log({"sweep": self._wandb.plot.line(table, "target", "normalized", title=title)})
+
+    def close(self) -> None:
+        """End this sitting."""
+        self._run.finish()
+
+
+def identifier(directory: Path, config: dict[str, Any]) -> str:
+    """The same for every sitting of a run; another for the same settings elsewhere, which is another run."""
+    begun = {name: value for name, value in config.items() if name != "later_sittings"}
+    text = json.dumps([str(directory.resolve()), begun], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
