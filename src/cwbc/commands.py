@@ -25,6 +25,7 @@ from cwbc.finished import (
     is_measured,
     measured_on,
     provenance,
+    read_history,
     read_sweeps,
 )
 from cwbc.methods import Method, Training
@@ -220,7 +221,8 @@ class Session:
             sweep = evaluation.evaluate(policies, environment, targets, episodes, progress=update)
         kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
         dataset = dataclasses.replace(kept, environment=environment)
-        write_report(directory, [sweep], dataset.task, dataset, provenance([directory]))
+        histories = {sweep.method: read_history(directory)}
+        write_report(directory, [sweep], dataset.task, dataset, provenance([directory]), histories)
 
     def _write_report(self, out: Path, directories: list[Path]) -> None:
         datasets = [measured_on(directory) for directory in directories]
@@ -231,7 +233,11 @@ class Session:
                     f"{datasets[0].name} in {datasets[0].environment}; a report shows one dataset"
                 )
         dataset, sweeps = datasets[0], read_sweeps(directories)
-        summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories))
+        histories = {
+            sweep.method: read_history(directory)
+            for sweep, directory in zip(sweeps, directories, strict=True)
+        }
+        summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories), histories)
         self.output.print(summary_table(summary))
         self.output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
         finding = headline(summary["methods"], dataset.task, dataset.best)

@@ -12,6 +12,7 @@ from cwbc import runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
 from cwbc.files import is_aside
+from cwbc.histories import History
 from cwbc.methods import METHODS
 from cwbc.policy import CHECKPOINT
 from cwbc.results import Sweep, read_results
@@ -105,6 +106,11 @@ def read_sweeps(directories: list[Path]) -> list[Sweep]:
         else sweep
         for sweep, directory in zip(sweeps, directories, strict=True)
     ]
+
+
+def read_history(directory: Path) -> History:
+    """How a run was trained."""
+    return History.of(runs.read_config(directory), runs.read_metrics(directory))
 
 
 def provenance(directories: list[Path]) -> dict[str, str]:
