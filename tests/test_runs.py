@@ -58,3 +58,5 @@ def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     runs.check_same(tmp_path, other)
     # A name is not a setting: rvs+cwbc is rvs+w+c.
     runs.check_same(tmp_path, {**config, "method": {"name": "other"}})
+    # Neither is what was drawn, which runs from before did not keep.
+    runs.check_same(tmp_path, {**config, "drawn": [1.0]})

@@ -79,6 +79,14 @@ def test_the_best_is_emphasized_where_there_is_one(values: tuple[float | None, .
         assert [i for i, found in enumerate(cells) if found.get("class") == "best"] == best
 
 
+def test_what_is_not_known_is_not_written() -> None:
+    nan = float("nan")
+    row = Row("r", [Cell(1.0, nan, nan), Cell(1.0, spread=nan), Cell(nan, nan, nan, nan)])
+    table = Table("t", [Column("a"), Column("b"), Column("c")], [row])
+    assert table.to_markdown().splitlines()[-1].split() == ["|", "r", "|", "1.0", "|", "1.0", "|", "–", "|"]
+    assert table.to_csv().splitlines()[-1] == "r,1.0,1.0,"
+
+
 def test_fractions_have_one_sign_and_a_bar() -> None:
     column = Column("kept", written=percent, bar=True)
     table = Table("m", [column], [Row("a", [Cell(0.5, 0.4, 0.6)]), Row("b", [Cell(-0.2)])])

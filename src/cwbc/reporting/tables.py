@@ -161,7 +161,9 @@ class Table:
     def _best(self, index: int, row: Row) -> str | None:
         """The best number as it is written, so that ties share the honour; nothing where all are alike."""
         column = self.columns[index]
-        among = row.cells if self.best_of == "row" else [other.cells[index] for other in self.rows]
+        among = [other.cells[index] for other in self.rows]
+        if self.best_of == "row":
+            among = [cell for other, cell in zip(self.columns, row.cells, strict=True) if other.better]
         numbers = [cell.number for cell in among if cell.number is not None]
         if column.better is None or len({column.written(number) for number in numbers}) < 2:
             return None
@@ -199,7 +201,7 @@ def _ours(column: Column, cell: Cell, best: str | None) -> _Shown:
         return _Shown(cell.value, (cell.note,) if cell.note else ())
     shown = _number(column, cell.number, cell.spread)
     interval = ""
-    if cell.low is not None and cell.high is not None:
+    if cell.low is not None and cell.high is not None and math.isfinite(cell.low + cell.high):
         low, high = column.written(cell.low), column.written(cell.high)
         unit = "\u00a0%" if low.endswith("\u00a0%") else ""
         interval = f"{low.removesuffix(unit)} to {high}"
@@ -211,7 +213,7 @@ def _ours(column: Column, cell: Cell, best: str | None) -> _Shown:
 def _number(column: Column, value: float | None, spread: float | None) -> _Shown:
     if value is None:
         return _Shown(MISSING)
-    after = "" if spread is None else f" ± {column.written(spread)}"
+    after = "" if spread is None or not math.isfinite(spread) else f" ± {column.written(spread)}"
     return _Shown(column.written(value) + after, number=value)
 
 
