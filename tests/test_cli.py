@@ -72,6 +72,13 @@ def test_compare_leaves_what_the_contract_promises(compared: Path) -> None:
     assert config["seeds"] == [0, 1]
     assert {"cwbc", "jax", "mujoco", "gymnasium"} <= set(config["versions"])
     assert config["method"]["regularizer"]["noise"] == pytest.approx(10 / np.sqrt(12), rel=1e-6)
+    # What was drawn: as much as there is in all, and more of the best returns with +w than without.
+    drawn = [json.loads((out / name / "config.json").read_text())["drawn"] for name in ("rvs", "rvs+cwbc")]
+    assert [len(bins) for bins in drawn] == [len(config["dataset"]["histogram_counts"])] * 2
+    assert [sum(bins) for bins in drawn] == pytest.approx([1, 1])
+    assert drawn[1][-1] > drawn[0][-1]
+    for name in ("training.png", "returns.png", "scores.md", "scores.csv"):
+        assert (out / name).stat().st_size > 0
     summary = json.loads((out / "summary.json").read_text())
     assert list(summary["methods"]) == ["rvs", "rvs+cwbc"]
     for method in summary["methods"].values():

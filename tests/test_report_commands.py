@@ -16,7 +16,8 @@ from cwbc.results import Sweep
 DATASET = DatasetSummary("mine", None, "abc", 6, 60, 0.0, 10.0, 4.0, (0.0, 5.0, 10.0), (4, 2))
 TARGETS = np.array([5.0, 10.0, 20.0])  # 20 is one range beyond the best; the scores are ten times the returns
 CONFIG = {
-    "method": {"name": "any"},
+    "method": {"name": "any", "weighting": {"kind": "ByLength"}},
+    "seeds": [0, 1],
     "training": {"steps": 20, "batch_size": 4},
     "notes": {},
     "hardware": {"device": "cpu", "cores": 2},

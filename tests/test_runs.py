@@ -63,6 +63,8 @@ def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     runs.check_same(tmp_path, other)
     # A name is not a setting: rvs+cwbc is rvs+w+c.
     runs.check_same(tmp_path, {**config, "method": {"name": "other"}})
+    # Neither is what was drawn, which runs from before did not keep.
+    runs.check_same(tmp_path, {**config, "drawn": [1.0]})
 
 
 def test_a_run_is_discarded_with_its_event_files(tmp_path: Path) -> None:

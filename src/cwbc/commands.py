@@ -26,6 +26,7 @@ from cwbc.finished import (
     is_measured,
     measured_on,
     provenance,
+    read_history,
     read_sweeps,
 )
 from cwbc.methods import Method, Training
@@ -222,5 +223,6 @@ class Session:
             sweep = evaluation.evaluate(policies, environment, targets, episodes, progress=update)
         kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
         dataset = dataclasses.replace(kept, environment=environment)
-        write_report(directory, [sweep], dataset.task, dataset, provenance([directory]))
+        histories = {sweep.method: read_history(directory)}
+        write_report(directory, [sweep], dataset.task, dataset, provenance([directory]), histories)
         tracking.show(sweep, dataset)

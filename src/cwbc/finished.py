@@ -13,6 +13,7 @@ from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
 from cwbc.files import is_aside
+from cwbc.histories import History
 from cwbc.method_names import NAMES
 from cwbc.results import Sweep, read_results
 
@@ -104,6 +105,11 @@ def read_sweeps(directories: list[Path]) -> list[Sweep]:
         else sweep
         for sweep, directory in zip(sweeps, directories, strict=True)
     ]
+
+
+def read_history(directory: Path) -> History:
+    """How a run was trained."""
+    return History.of(runs.read_config(directory), runs.read_metrics(directory))
 
 
 def provenance(directories: list[Path]) -> dict[str, str]:

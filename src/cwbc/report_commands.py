@@ -11,7 +11,7 @@ from cwbc import cli, gates, runs
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
-from cwbc.finished import check_place, find_runs, measured_on, provenance, read_sweeps
+from cwbc.finished import check_place, find_runs, measured_on, provenance, read_history, read_sweeps
 from cwbc.plain_text import say
 from cwbc.reporting import summary_table, write_report
 from cwbc.reporting.terminal import ReliabilityChart
@@ -39,7 +39,10 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     dataset = _one_dataset(directories)
     sweeps = read_sweeps(directories)
     gates.check_methods(limits, [sweep.method for sweep in sweeps])
-    summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories))
+    histories = {
+        sweep.method: read_history(directory) for sweep, directory in zip(sweeps, directories, strict=True)
+    }
+    summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories), histories)
     output = Console()
     output.print(summary_table(summary))
     output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))

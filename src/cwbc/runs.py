@@ -10,6 +10,8 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cwbc import checkpoints
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
@@ -27,8 +29,8 @@ CONFIG = "config.json"
 METRICS = "metrics.jsonl"
 RESULTS = "results.csv"
 SUMMARY = "summary.json"
-PICTURE = "reliability.png"
 PAGE = "report.html"
+REPORT = ("reliability.png", "training.png", "returns.png", "scores.md", "scores.csv", PAGE)
 _VERSIONED = ("cwbc", "jax", "jaxlib", "optax", "numpy", "mujoco", "gymnasium")
 
 
@@ -40,17 +42,25 @@ def configuration(
 
     from cwbc.methods import to_json
 
+    dataset = DatasetSummary.of(data)
     return {
         "method": to_json(design.method),
         "training": to_json(settings),
         "seeds": list(seeds),
         "horizon": design.horizon,
-        "dataset": DatasetSummary.of(data).to_json(),
+        "dataset": dataset.to_json(),
+        "drawn": _drawn(data, design, dataset),
         "notes": notes,
         "versions": {name: importlib.metadata.version(name) for name in _VERSIONED}
         | {"python": platform.python_version()},
         "hardware": {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
     }
+
+
+def _drawn(data: Trajectories, design: Design, dataset: DatasetSummary) -> list[float]:
+    """How much of training falls into each bin of the dataset's histogram: reports never see the data."""
+    probabilities = design.method.weighting.probabilities(data)
+    return np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)[0].tolist()
 
 
 def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False) -> None:
@@ -75,7 +85,7 @@ def discard_other(directory: Path, config: dict[str, Any]) -> None:
     if (directory / CONFIG).exists() and _identity(read_config(directory)) != _identity(config):
         # The configuration goes last: a kill before that leaves a directory that can be discarded again.
         tensorboard.discard(directory)
-        for name in (CHECKPOINT, METRICS, RESULTS, SUMMARY, PICTURE, PAGE, CONFIG):
+        for name in (CHECKPOINT, METRICS, RESULTS, SUMMARY, *REPORT, CONFIG):
             (directory / name).unlink(missing_ok=True)
 
 
@@ -87,13 +97,27 @@ def steps_done(directory: Path) -> int:
 
 def training_seconds(directory: Path) -> float | None:
     """How long a run was trained, over all its sittings; None where its metrics are gone."""
-    rows = _metrics(directory / METRICS)
+    rows = read_metrics(directory)
     return rows[-1]["seconds"] if rows else None
 
 
 def track(directory: Path, tracking: Tracking) -> None:
     """Begin to show a run elsewhere, with all that its files tell."""
-    tracking.begin(directory, read_config(directory), _metrics(directory / METRICS))
+    tracking.begin(directory, read_config(directory), read_metrics(directory))
+
+
+def read_metrics(directory: Path) -> list[dict[str, Any]]:
+    """The rows of a run's metrics, but for one that a kill cut short; none where the file is gone."""
+    path = directory / METRICS
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
 
 
 def read_config(directory: Path) -> dict[str, Any]:
@@ -115,6 +139,7 @@ class Keeper:
 
     def __init__(self, directory: Path, config: dict[str, Any], description: dict[str, Any]) -> None:
         check_same(directory, config)
+        self._directory = directory
         self._checkpoint = directory / CHECKPOINT
         self._metrics = directory / METRICS
         self._description = description
@@ -143,7 +168,7 @@ class Keeper:
             raise InputError(
                 f"{self._checkpoint} lacks {error}: it was written by another version of cwbc or optax"
             ) from error
-        rows = [row for row in _metrics(self._metrics) if row["step"] <= step]
+        rows = [row for row in read_metrics(self._directory) if row["step"] <= step]
         write_atomically(self._metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
         state = dataclasses.replace(like, parameters=parameters, optimizer=optimizer)
         state = jax.tree.map(jax.numpy.asarray, state)
@@ -170,19 +195,6 @@ def _with_sitting(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] |
     if sitting in sittings:
         return None
     return {**kept, "later_sittings": [*sittings[1:], sitting]}
-
-
-def _metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file, but for one that a kill cut short."""
-    if not path.exists():
-        return []
-    rows = []
-    for line in path.read_text().splitlines():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
-    return rows
 
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -9,32 +10,45 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import DATASET, TASK, history
 from rich.console import Console
 
 from cwbc.errors import InputError
 from cwbc.reporting import DatasetSummary, summary_table, write_report
 from cwbc.results import Sweep, read_results
-from cwbc.tasks import TASKS
 
-TASK = TASKS["hopper"]
-DATASET = DatasetSummary(
-    "hops", "Hopper-v5", "abc", 6, 60, -20.0, 1500.0, 700.0, (-20.0, 740.0, 1500.0), (4, 2)
-)
 TARGETS = np.array([1500.0, 3200.0, 6400.0])
 # The expert's return scores 100 and the random one 0, exactly.
 RETURNS = np.array([TASK.expert_score, TASK.random_score, TASK.expert_score]).reshape(1, 3, 1)
 SWEEP = Sweep("rvs[w]", np.arange(1), TARGETS, RETURNS, np.full((1, 3, 1), 1000))
 
 
-def test_a_report_is_four_files_that_agree(tmp_path: Path) -> None:
+def test_a_report_is_files_that_agree(tmp_path: Path) -> None:
     summary = write_report(tmp_path / "new" / "run", [SWEEP], TASK, DATASET, {"preset": "small"})
     files = {path.name: path for path in (tmp_path / "new" / "run").iterdir()}
-    assert set(files) == {"results.csv", "summary.json", "reliability.png", "report.html"}
+    names = {"results.csv", "summary.json", "reliability.png", "report.html", "scores.md", "scores.csv"}
+    assert set(files) == names
     assert json.loads(files["summary.json"].read_text()) == summary
     assert DatasetSummary.from_json(summary["dataset"]) == DATASET
     np.testing.assert_array_equal(read_results(files["results.csv"])[0].returns, SWEEP.returns)
     assert files["reliability.png"].read_bytes().startswith(b"\x89PNG")
-    assert "small" in files["report.html"].read_text(encoding="utf-8")
+    page = files["report.html"].read_text(encoding="utf-8")
+    assert "small" in page
+    assert all(f'href="{name}"' in page for name in names - {"report.html"})
+    assert "training.png" not in page
+    (row,) = csv.DictReader(files["scores.csv"].read_text(encoding="utf-8").splitlines())
+    assert (float(row["1× expert"]), float(row["2× expert"])) == pytest.approx((0.0, 100.0))
+    assert "**" not in files["scores.md"].read_text(encoding="utf-8")  # one method is not the best of any
+
+
+def test_training_is_shown_where_it_is_known(tmp_path: Path) -> None:
+    known = {SWEEP.method: history("ByReturn", (0.25, 0.75), [[2.0], [1.0]])}
+    write_report(tmp_path, [SWEEP], TASK, DATASET, {}, known)
+    assert (tmp_path / "training.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "returns.png").read_bytes().startswith(b"\x89PNG")
+    assert "Training loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    write_report(tmp_path, [SWEEP], TASK, DATASET, {})
+    assert not (tmp_path / "training.png").exists()  # it was about a run that is not shown now
 
 
 def test_the_table_shows_every_method_at_the_named_targets(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from rich.text import Text
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.files import write_atomically
 from cwbc.reporting.figures import reliability_figure
-from cwbc.reporting.page import report_page
+from cwbc.reporting.report import report_page, scores_table
+from cwbc.reporting.training import Histories
+from cwbc.reporting.training_figures import returns_figure, training_figure
 from cwbc.results import MethodSummary, Sweep, summarize, write_results
 from cwbc.tasks import Task
 from cwbc.wording import landmarks, value_and_interval
@@ -30,22 +32,49 @@ class Summary(TypedDict):
     methods: dict[str, MethodSummary]
 
 
+FILES = {
+    "results.csv": "every episode: method, seed, asked return, achieved return",
+    "summary.json": "the numbers of this page, with intervals",
+    "scores.md": "the table of scores in Markdown",
+    "scores.csv": "the same as numbers",
+    "reliability.png": "achieved against asked return",
+    "training.png": "losses",
+    "returns.png": "returns in the data and in training",
+    "config.json": "all that is needed to run it again",
+}
+
+
 def write_report(
     directory: Path,
     sweeps: Sequence[Sweep],
     task: Task,
     dataset: DatasetSummary,
     provenance: Mapping[str, str],
+    histories: Histories | None = None,
 ) -> Summary:
-    """Write results.csv, summary.json, reliability.png and report.html; hands the summary back."""
+    """Write results.csv, summary.json, scores, pictures and report.html; hands the summary back."""
     methods = {sweep.method: summarize(sweep, task, dataset.best) for sweep in sweeps}
     summary: Summary = {"dataset": dataset.to_json(), "task": dataclasses.asdict(task), "methods": methods}
-    figure = reliability_figure(sweeps, task, dataset)
+    scores = scores_table(methods, task, dataset)
+    known = histories or {}
+    written: dict[str, str | bytes | None] = {
+        "summary.json": json.dumps(summary, indent=2, allow_nan=False) + "\n",
+        "scores.md": scores.to_markdown(),
+        "scores.csv": scores.to_csv(),
+        "reliability.png": reliability_figure(sweeps, task, dataset),
+        "training.png": training_figure(known, dataset, list(methods)),
+        "returns.png": returns_figure(known, dataset, list(methods)),
+    }
     directory.mkdir(parents=True, exist_ok=True)
     write_results(directory / "results.csv", sweeps, task)
-    write_atomically(directory / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
-    write_atomically(directory / "reliability.png", figure)
-    write_atomically(directory / "report.html", report_page(methods, task, dataset, provenance, figure))
+    for name, content in written.items():
+        if content is None:
+            (directory / name).unlink(missing_ok=True)  # about other runs than these
+        else:
+            write_atomically(directory / name, content)
+    files = {name: what for name, what in FILES.items() if (directory / name).exists()}
+    page = report_page(sweeps, methods, task, dataset, provenance, known, files)
+    write_atomically(directory / "report.html", page.to_html())
     return summary
 
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -45,7 +46,9 @@ def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSu
     for axes in (curves, histogram):
         clean(axes)
     lines = [_curve(curves, index, sweep) for index, sweep in enumerate(sweeps)]
-    _limits(curves, sweeps, marks, dataset)
+    across, up = limits(sweeps, marks, dataset)
+    curves.set_xlim(*across)
+    curves.set_ylim(*up)
     lines.append(_reference(curves))
     for axes in (curves, histogram):
         axes.axvspan(dataset.best, curves.get_xlim()[1], color=GROUND, zorder=0, linewidth=0)
@@ -58,7 +61,7 @@ def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSu
     curves.set_title(
         dataset.name, loc="left", fontsize=14, fontweight="bold", color=INK, pad=34, parse_math=False
     )
-    _legend(figure, lines, _measured(sweeps))
+    legend(figure, lines, _measured(sweeps))
     return curves, histogram
 
 
@@ -93,15 +96,17 @@ def _curve(axes: Axes, index: int, sweep: Sweep) -> Line2D:
     return line
 
 
-def _limits(axes: Axes, sweeps: Sequence[Sweep], marks: Sequence[Landmark], dataset: DatasetSummary) -> None:
+def limits(
+    sweeps: Sequence[Sweep], marks: Sequence[Landmark], dataset: DatasetSummary
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The ends of the axes of asked and of achieved returns."""
     named = [mark.target for mark in marks]
     across = np.concatenate([*(sweep.targets for sweep in sweeps), named, dataset.histogram_edges])
     # By the seeds, not by the bands: two seeds make bands thirteen errors wide that would flatten all else.
     up = np.concatenate(
         [*(sweep.returns.mean(axis=2).ravel() for sweep in sweeps), [dataset.lowest, dataset.best]]
     )
-    axes.set_xlim(*padded(across, 0.02))
-    axes.set_ylim(*padded(up, 0.08))
+    return padded(across, 0.02), padded(up, 0.08)
 
 
 def padded(values: Array, share: float) -> tuple[float, float]:
@@ -162,9 +167,10 @@ def _normalized_axis(axes: Axes, task: Task) -> None:
     right.spines["right"].set_color(FAINT)
 
 
-def _legend(figure: Figure, lines: Sequence[Line2D], title: str) -> None:
+def legend(figure: Figure, lines: Sequence[Artist], title: str) -> None:
+    """A legend below all axes, in as many columns as its names leave room for."""
     longest = max(len(str(line.get_label())) for line in lines)
-    legend = figure.legend(
+    drawn = figure.legend(
         handles=list(lines),
         title=title,
         title_fontproperties={"size": 8.5},
@@ -174,8 +180,8 @@ def _legend(figure: Figure, lines: Sequence[Line2D], title: str) -> None:
         fontsize=9.5,
         labelcolor=INK,
     )
-    legend.get_title().set_color(INK)
-    for text in legend.get_texts():
+    drawn.get_title().set_color(INK)
+    for text in drawn.get_texts():
         text.set_parse_math(False)  # a '$' in a name is a dollar
 
 

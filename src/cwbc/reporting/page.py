@@ -1,146 +1,127 @@
-"""The report as one HTML file that needs nothing else: it can be mailed, archived and read on a phone."""
+"""A page as one HTML file that needs nothing else: to be mailed, archived, printed and read on a phone."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import dataclasses
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 
-from cwbc.dataset_summary import DatasetSummary
-from cwbc.reporting.style import STYLE
-from cwbc.results import Measure, MethodSummary, same_target
-from cwbc.tasks import Task
-from cwbc.wording import amount, headline, landmarks, score, value_and_interval
+from cwbc.reporting.looks import themes
 
-Methods = Mapping[str, MethodSummary]
+_HALF_MOON = (
+    '<svg viewBox="0 0 16 16" aria-hidden="true"><path d="M8 0a8 8 0 1 0 0 16a8 8 0 1 0 0-16z'
+    'M8 1.6a6.4 6.4 0 1 1 0 12.8z" fill-rule="evenodd"/></svg>'
+)
 
 
-def report_page(
-    methods: Methods, task: Task, dataset: DatasetSummary, provenance: Mapping[str, str], figure: bytes
-) -> str:
-    """The whole page; `figure` is the PNG of `reliability_figure`, `provenance` what made the numbers."""
-    finding = headline(methods, task, dataset.best)
-    picture = base64.b64encode(figure).decode()
-    return f"""<!doctype html>
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A part of a page: blocks of HTML under a heading."""
+
+    heading: str
+    blocks: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page as a value."""
+
+    title: str  # of the window
+    kicker: str  # what kind of page about what
+    headline: str  # the finding
+    lead: str  # what one must know to read the numbers
+    sections: Sequence[Section]
+
+    def to_html(self) -> str:
+        """The document, with style and script inside."""
+        style, script = _assets()
+        sections = "\n".join(
+            f'<section id="{_anchor(section.heading)}"><h2>{escape(section.heading)}</h2>\n'
+            f"{_joined(section.blocks)}</section>"
+            for section in self.sections
+        )
+        return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{escape(dataset.name)} – reliability report</title>
-<style>{STYLE}</style>
+<title>{escape(self.title)}</title>
+<style>{style}</style>
 </head>
 <body>
 <main>
 <header>
-<p class="kicker">Reliability report · {escape(dataset.name)}</p>
-<h1>{escape(finding)}</h1>
-<p class="lead">{escape(_measured(methods))} {escape(_scale(task))}</p>
+<p class="kicker"><span>{escape(self.kicker)}</span>
+<button type="button" id="theme" title="Light or dark" aria-label="Light or dark">{_HALF_MOON}</button></p>
+<h1>{escape(self.headline)}</h1>
+<p class="lead">{escape(self.lead)}</p>
 </header>
-<figure>
-<img src="data:image/png;base64,{picture}" alt="Achieved against asked return. {escape(finding)}">
-</figure>
-<section><h2>Scores</h2>{_scores(methods, task, dataset.best)}</section>
-<section><h2>Every asked return</h2>{_targets(methods, task, dataset.best)}</section>
-<section><h2>Dataset</h2>{_facts(_describe(dataset))}</section>
-<section><h2>Provenance</h2>{_facts(provenance)}</section>
+{sections}
 </main>
+<div id="tip" role="status" hidden></div>
+<script>{script}</script>
 </body>
 </html>
 """
 
 
-def _measured(methods: Methods) -> str:
-    seeds = sorted({method["seeds"] for method in methods.values()})
-    episodes = " or ".join(map(str, sorted({method["episodes"] for method in methods.values()})))
-    if seeds == [1]:
-        return f"One seed with {episodes} episodes per asked return, so there are no intervals."
-    return (
-        f"Means over {' or '.join(map(str, seeds))} seeds with {episodes} episodes per asked return; "
-        "the small numbers are 95 % intervals over seeds."
-    )
-
-
-def _scale(task: Task) -> str:
-    if task.published:
-        return (
-            "Scores are normalized as in D4RL: 0 is a random policy "
-            f"(return {amount(task.random_score)}), 100 the expert (return {amount(task.expert_score)})."
-        )
-    return (
-        "This environment has no published reference returns: scores are relative to the dataset's own, "
-        f"0 is its lowest (return {amount(task.random_score)}), 100 its best ({amount(task.expert_score)})."
-    )
-
-
-def _scores(methods: Methods, task: Task, best: float) -> str:
-    marks = landmarks(task, best)
-    heads = [(mark.label, f"asked {amount(mark.target)}") for mark in marks]
-    heads += [("best point", "of the curve"), ("retention", f"{marks[-1].label} / best point")]
-    heads += [("monotonicity", "no loss = 100 %"), ("calibration", "error in points")]
-    head = "".join(f"<th>{escape(name)}<small>{escape(note)}</small></th>" for name, note in heads)
-    rows = []
-    for name, method in methods.items():
-        top = method["best_point"]
-        cells = [_cell(method[mark.key]) for mark in marks]
-        cells += [_cell(top, f"asked {amount(top['target'])}"), _fraction(method["ood_retention"])]
-        cells += [_fraction(method["monotonicity"]), _cell(method["calibration_error"])]
-        rows.append(f"<tr><th>{escape(name)}</th>{''.join(cells)}</tr>")
-    return _table(f"<th>method</th>{head}", rows)
-
-
-def _cell(point: Measure | None, note: str = "") -> str:
-    value, interval = value_and_interval(point)
-    notes = "".join(f"<small>{text}</small>" for text in (interval, note) if text)
-    return f"<td>{value}{notes}</td>"
-
-
-def _fraction(point: Measure | None) -> str:
-    value, interval = value_and_interval(point, fraction=True)
-    if point is None or point["value"] is None:
-        return f"<td>{value}</td>"
-    width = 100 * min(max(point["value"], 0.0), 1.0)
-    bar = f'<span class="bar"><span style="width:{width:.0f}%"></span></span>'
-    return f"<td>{value}{f'<small>{interval}</small>' if interval else ''}{bar}</td>"
-
-
-def _targets(methods: Methods, task: Task, best: float) -> str:
-    curves = {name: {point["target"]: point for point in method["curve"]} for name, method in methods.items()}
-    tops = [method["best_point"]["value"] for method in methods.values()]
-    highest = max((top for top in tops if top is not None), default=0.0)
-    rows = []
-    for target in sorted({target for curve in curves.values() for target in curve}):
-        named = [mark.label for mark in landmarks(task, best) if same_target(mark.target, target)]
-        tags = "".join(f'<span class="tag">{escape(label)}</span>' for label in named)
-        cells = []
-        for curve in curves.values():
-            value = curve[target]["normalized"] if target in curve else None
-            share = 0.0 if value is None or highest <= 0 else min(max(value / highest, 0.0), 1.0)
-            shown = "–" if value is None else score(value)
-            cells.append(f'<td class="heat" style="--share:{100 * share:.0f}%">{shown}</td>')
-        rows.append(f"<tr><th>{amount(target)}{tags}</th>{''.join(cells)}</tr>")
-    names = "".join(f"<th>{escape(name)}</th>" for name in methods)
-    return _table(f"<th>asked return</th>{names}", rows)
-
-
-def _describe(dataset: DatasetSummary) -> dict[str, str]:
-    return {
-        "name": dataset.name,
-        "environment": dataset.environment or "unknown",
-        "episodes": f"{dataset.episodes:,}",
-        "steps": f"{dataset.steps:,}",
-        "best return": amount(dataset.best),
-        "mean return": amount(dataset.mean_return),
-        "lowest return": amount(dataset.lowest),
-        "content hash": dataset.content_hash,
-    }
-
-
-def _facts(facts: Mapping[str, str]) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+def facts(facts: Mapping[str, str]) -> str:
+    """A block of names and what they stand for; options of commands are not broken at their hyphens."""
+    words = {name: re.sub(r"(--[\w-]+)", r"<span>\1</span>", escape(value)) for name, value in facts.items()}
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in words.items() if value)
     return f'<dl class="facts">{rows}</dl>'
 
 
-def _table(head: str, rows: list[str]) -> str:
-    body = "\n".join(rows)
-    return f'<div class="box"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+def folded(summary: str, *blocks: str) -> str:
+    """Blocks that are shown once asked for."""
+    return f"<details><summary>{escape(summary)}</summary>{_joined(blocks)}</details>"
+
+
+def paragraph(words: str) -> str:
+    """A block of plain words."""
+    return f'<p class="words">{escape(words)}</p>'
+
+
+def links(files: Mapping[str, str]) -> str:
+    """A block of files beside the page, and what each is."""
+    rows = "".join(
+        f'<dt><a href="{escape(name)}">{escape(name)}</a></dt><dd>{escape(what)}</dd>'
+        for name, what in files.items()
+    )
+    return f'<dl class="facts">{rows}</dl>'
+
+
+def grid(*blocks: str) -> str:
+    """Blocks side by side, as many as there is room for."""
+    return f'<div class="grid">{_joined(blocks)}</div>'
+
+
+def _joined(blocks: Sequence[str]) -> str:
+    return "\n".join(blocks)
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+@cache
+def _assets() -> tuple[str, str]:
+    here = files("cwbc.reporting")
+    style, script = (here.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js"))
+    return f"{themes()}\n{style}", script
+
+
+def _policy(script: str) -> str:
+    """Nothing is fetched, and no script runs but ours."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from itertools import combinations
+
+import pytest
+from pages import DATASET, TASK, Read, sweep
+
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.reporting.interactive import NARROW, WIDE
+from cwbc.reporting.panels import Size
+from cwbc.reporting.reliability import _placed, reliability_chart
+from cwbc.reporting.scales import Scale
+from cwbc.tasks import Task, task_for
+from cwbc.wording import landmarks
+
+TARGETS = (1500.0, 3200.0, 6400.0)
+SWEEPS = [
+    sweep("rvs", 1400.0, 500.0, 0.0, targets=TARGETS, spread=10.0),
+    sweep("rvs+cwbc", 1400.0, 1400.0, float("nan"), targets=TARGETS),
+]
+
+
+def shown(task: Task = TASK, dataset: DatasetSummary = DATASET) -> Read:
+    return Read(reliability_chart(SWEEPS, task, dataset).to_html())
+
+
+def test_hovering_tells_return_interval_and_score() -> None:
+    (data,) = shown().data
+    assert [words for _, words in data["stops"]] == [
+        "asked 1,500 · dataset's best",
+        "asked 3,200 · 1× expert",
+        "asked 6,400 · 2× expert",
+    ]
+    rvs, cwbc = data["series"]
+    # Two seeds, 10 below and 10 above: an error of 10, and Student's t at one degree is 12.7.
+    assert rvs["values"][1] == [500.0, "500", "373 to 627", "score 16.0"]
+    assert cwbc["values"][2] is None
+    assert data["file"] == "hops-reliability"
+
+
+def test_landmarks_shade_and_diagonal_lie_on_the_axis() -> None:
+    read = shown()
+    for number, found in enumerate(read.having("data-scales")):
+        start, end, low, high, _ = json.loads(found["data-scales"])["across"]
+        places = [start + (x - low) / (high - low) * (end - start) for x in TARGETS]
+        marks = [float(line["x1"]) for line in read.having("class", "mark")][3 * number :][:3]
+        assert marks == pytest.approx(places, abs=0.06)
+        grounds = [float(rect["x"]) for rect in read.having("class", "beyond")][2 * number :][:2]
+        assert grounds == pytest.approx([places[0]] * 2, abs=0.06)  # under the curves and under the bars
+    for words in ("dataset's best", "1,500", "2× expert", "achieved return", "asked return", "6 episodes"):
+        assert words in read.text
+
+
+def test_unpublished_references_are_not_called_expert() -> None:
+    text = shown(task_for("Unknown-v0", -20.0, 1500.0)).text
+    assert "expert" not in text
+    assert "one range beyond" in text
+
+
+@pytest.mark.parametrize("best", [-20.0, 1500.0, 3190.0, 3213.0, 6390.0])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_labels_never_meet_and_stay_inside(best: float, size: Size) -> None:
+    marks = sorted(landmarks(TASK, best), key=lambda mark: mark.target)
+    labels = _placed(marks, Scale(-20, 6500, 50, size.width - 12), size)
+    assert len(labels) == 3
+    assert not any(one.meets(other) for one, other in combinations(labels, 2))
+    assert all(label.start >= 0 and label.end <= size.width for label in labels)
+
+
+def test_one_seed_has_no_band_and_says_nothing_of_one() -> None:
+    alone = [dataclasses.replace(s, seeds=s.seeds[:1], returns=s.returns[:1]) for s in SWEEPS]
+    read = Read(reliability_chart(alone, TASK, DATASET).to_html())
+    assert not read.having("class", "band")
+    assert "95 %" not in read.text

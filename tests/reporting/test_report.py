@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pages import Read
+
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.reporting.report import report_page
+from cwbc.results import MethodSummary, Sweep, summarize
+from cwbc.tasks import Task, task_for
+from cwbc.wording import PERCENT, headline
+
+TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
+DATASET = DatasetSummary("<data> & co", None, "abc123", 1200, 60, -2.0, 5.0, 2.5, (-2.0, 1.0, 5.0), (4, 2))
+Measured = tuple[Sweep, MethodSummary]
+
+
+def measured(*curve: float, targets: tuple[float, ...] = (5.0, 10.0, 20.0), task: Task = TASK) -> Measured:
+    """A method whose two seeds achieve these returns."""
+    returns = np.broadcast_to(np.array(curve)[None, :, None], (2, len(curve), 3))
+    sweep = Sweep("", np.arange(2), np.array(targets), returns, np.ones(returns.shape, np.int64))
+    return sweep, summarize(sweep, task, DATASET.best)
+
+
+def method(*curve: float, targets: tuple[float, ...] = (5.0, 10.0, 20.0)) -> MethodSummary:
+    return measured(*curve, targets=targets)[1]
+
+
+METHODS = {"rvs+cwbc": measured(4.0, 4.0, 3.9), "<i>rvs</i>": measured(4.0, 1.0, 0.0)}
+PROVENANCE = {"command": "cwbc compare '<data>' rvs && true"}
+
+
+def html(methods: dict[str, Measured], task: Task = TASK, provenance: dict[str, str] = PROVENANCE) -> str:
+    sweeps = [Sweep(name, s.seeds, s.targets, s.returns, s.lengths) for name, (s, _) in methods.items()]
+    summaries = {name: summary for name, (_, summary) in methods.items()}
+    files = {"results.csv": "every episode"}
+    return report_page(sweeps, summaries, task, DATASET, provenance, {}, files).to_html()
+
+
+def page(methods: dict[str, Measured], task: Task = TASK) -> Read:
+    return Read(html(methods, task))
+
+
+def test_the_page_says_what_it_was_given() -> None:
+    shown = page(METHODS)
+    assert "<data> & co" in shown.text
+    assert "cwbc compare '<data>' rvs && true" in shown.text
+    assert "1,200" in shown.text
+    rows = {row[0].strip(): [cell.split() for cell in row[1:]] for row in shown.rows}
+    # at the dataset's best, 1x expert, 2x expert, the best point, retention, monotonicity; one target up to
+    # the dataset's best is too little for a calibration error
+    assert [cell[0] for cell in rows["<i>rvs</i>"]] == ["20.0", "5.0", "0.0", "20.0", "0", "0", "–"]
+    assert rows["rvs+cwbc"][4][:2] == rows["rvs+cwbc"][5][:2] == ["98", "%"]
+    assert rows["20 2× expert"] == [["19.5", "19.5", "to", "19.5"], ["0.0", "0.0", "to", "0.0"]]
+
+
+def test_the_page_shows_how_far_achieved_is_from_asked() -> None:
+    shown = page({"rvs": measured(4.0, 4.0, targets=(2.0, 5.0))})
+    (row,) = [row for row in shown.rows if row[0].strip() == "rvs"]
+    # Scores of 20 were achieved where 10 and 25 were asked.
+    assert row[-1].split() == ["7.5", "7.5", "to", "7.5"]
+
+
+def test_names_are_escaped() -> None:
+    text = html(METHODS, provenance={"<b>": "<script>alert(1)</script>"})
+    assert "<i>rvs" not in text
+    assert "&lt;i&gt;rvs" in text
+    assert "<script>alert" not in text
+    assert "<title>&lt;data&gt; &amp; co" in text
+    (data,) = Read(text).data
+    assert data["series"][1]["name"] == "<i>rvs</i>"
+
+
+def test_the_page_needs_nothing_else() -> None:
+    text = html(METHODS)
+    assert Read(text).links == ["results.csv"]
+    for outside in ("http:", "https:", "url(", "@import", "src="):
+        assert outside not in text
+
+
+def test_what_runs_have_not_kept_is_left_out() -> None:
+    assert "Training" not in page(METHODS).text
+
+
+def test_a_method_is_hidden_by_one_name_everywhere() -> None:
+    shown = page(METHODS)
+    (button,) = shown.having("data-toggle", "rvs+cwbc")
+    assert button["aria-pressed"] == "true"
+    tags = [tag for tag, found in shown.elements if found.get("data-series") == "rvs+cwbc"]
+    # A line in each of two sizes, a row of the scores, a column of all asked returns: its head and three.
+    assert sorted(tags) == ["g", "g", "td", "td", "td", "th", "tr"]
+
+
+def test_unpublished_references_are_not_called_expert() -> None:
+    task = task_for(None, DATASET.lowest, DATASET.best)
+    shown = page({"rvs": measured(4.0, 3.0, targets=(5.0, 12.0), task=task)}, task)
+    assert "expert" not in shown.text
+    assert "relative to the dataset's own" in shown.text
+    # Scores count from the lowest, -2: 6 / 7 at the best, 5 / 7 at one range beyond.
+    assert "Asked for one whole return range beyond the dataset's best, rvs keeps 83" in shown.text
+
+
+def test_methods_may_have_been_asked_different_returns() -> None:
+    shown = page({"rvs": measured(4.0, targets=(5.0,)), "bc": measured(3.0, targets=(7.0,))})
+    rows = {row[0].strip(): [cell.split()[0] for cell in row[1:]] for row in shown.rows}
+    assert rows["5 dataset's best"] == ["20.0", "–"]
+    assert rows["7"] == ["–", "15.0"]
+
+
+FAR = "Asked for twice the expert return, "
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        (
+            {"rvs": method(4.0, 1.0, -1.0), "rvs+cwbc": method(4.0, 4.0, 3.9)},
+            FAR + "rvs+cwbc keeps 98 % of its best score; rvs keeps none.",
+        ),
+        (
+            {
+                name: method(4.0, 4.0, far)
+                for name, far in zip("abcde", (1.0, 2.0, 4.0, 0.0, 3.0), strict=True)
+            },
+            FAR + "c keeps 100 % of its best score; d keeps none "
+            "(the highest and the lowest score of 5 methods).",
+        ),
+        ({"bad": method(-1.0, -2.0, -3.0)}, FAR + "bad scores −15.0, and no higher than 0 anywhere."),
+        (
+            {"dt": method(4.0, 3.0, targets=(5.0, 10.0)), "bc": method(2.0, 2.0, 2.0)},
+            "Asked for the expert return, dt scores 15.0; bc scores 10.0.",
+        ),
+        ({"dt": method(3.0, targets=(7.0,))}, "At its best asked return, dt scores 15.0."),
+        ({"dt": method(float("nan"), targets=(7.0,))}, "No score could be measured."),
+    ],
+)
+def test_the_headline_tells_the_finding(methods: dict[str, MethodSummary], expected: str) -> None:
+    assert headline(methods, TASK, DATASET.best) == expected.replace(" %", PERCENT)

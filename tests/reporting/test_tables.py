@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from pages import Read
+
+from cwbc.reporting.tables import Cell, Column, Row, Table
+from cwbc.wording import PERCENT, percent
+
+TABLE = Table(
+    "method",
+    [Column("hopper", "10 seeds", better="higher"), Column("error", better="lower"), Column("verdict")],
+    [
+        Row("rvs|x", [Cell(80.25, 79.0, 81.5, published=82.0), Cell(0.3), Cell("confirmed")], series="rvs|x"),
+        Row("dt", [Cell(85.0, spread=1.26, published=84.0, published_spread=2.0), Cell(0.7), Cell("no")]),
+        Row("bc", [Cell(float("nan")), Cell(None), Cell()], tags=("new",)),
+    ],
+)
+
+
+def test_markdown_is_aligned_and_escaped() -> None:
+    columns = [Column("a", "n=2", better="higher"), Column("verdict")]
+    rows = [
+        Row("x|y", [Cell(80.25, 79.0, 81.5, published=82.0), Cell("yes")]),
+        Row("bc", [Cell(float("nan"), published=2.0, published_spread=1.0), Cell()], tags=("new",)),
+        Row("dt", [Cell(85.0, spread=1.26, published=84.0), Cell("no")]),
+    ]
+    assert Table("method", columns, rows).to_markdown() == (
+        "| method   |       a (n=2), ours | a (n=2), published | a (n=2), difference | verdict |\n"
+        "| -------- | ------------------: | -----------------: | ------------------: | ------: |\n"
+        "| x\\|y     | 80.2 (79.0 to 81.5) |               82.0 |                −1.8 |     yes |\n"
+        "| bc (new) |                   – |          2.0 ± 1.0 |                   – |       – |\n"
+        "| dt       |      **85.0 ± 1.3** |               84.0 |                +1.0 |      no |\n"
+    )
+
+
+def test_csv_has_the_numbers_themselves() -> None:
+    rows = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
+    assert rows[0] == {
+        "method": "rvs|x",
+        "hopper": "80.25",
+        "hopper low": "79.0",
+        "hopper high": "81.5",
+        "hopper spread": "",
+        "hopper published": "82.0",
+        "hopper published spread": "",
+        "hopper difference": "-1.75",
+        "error": "0.3",
+        "verdict": "confirmed",
+    }
+    assert [row["hopper spread"] for row in rows] == ["", "1.26", ""]
+    assert set(rows[2].values()) == {"bc", ""}
+
+
+def test_html_shows_ours_beside_the_published() -> None:
+    shown = Read(TABLE.to_html())
+    assert [cell.split() for cell in shown.rows[1]] == [["ours"], ["published"], ["difference"]]
+    rows = {row[0].split()[0]: [cell.strip() for cell in row[1:]] for row in shown.rows}
+    assert rows["rvs|x"] == ["80.2 79.0 to 81.5", "82.0", "−1.8", "0.3", "confirmed"]
+    assert rows["bc"] == ["–"] * 5
+    kinds = [found.get("class") for tag, found in shown.elements if tag == "td"]
+    assert kinds == [None, None, "bad", "best", None, "best", None, "good", None, None, *[None] * 5]
+    assert [tag for tag, found in shown.elements if found.get("data-series") == "rvs|x"] == ["tr"]
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [((1.0, 2.0), [1]), ((2.04, 2.0), []), ((1.0, 2.04, 2.0), [1, 2]), ((2.0,), []), ((None, 2.0), [])],
+    ids=["one", "all alike as written", "a tie as written", "alone", "one known"],
+)
+def test_the_best_is_emphasized_where_there_is_one(values: tuple[float | None, ...], best: list[int]) -> None:
+    by_column = Table("m", [Column("c", better="higher")], [Row("r", [Cell(value)]) for value in values])
+    columns = [Column(f"c{i}", better="higher") for i in range(len(values))]
+    by_row = Table("m", columns, [Row("r", [Cell(value) for value in values])], best_of="row")
+    for table in (by_column, by_row):
+        cells = [found for tag, found in Read(table.to_html()).elements if tag == "td"]
+        assert [i for i, found in enumerate(cells) if found.get("class") == "best"] == best
+
+
+def test_what_is_not_known_is_not_written() -> None:
+    nan = float("nan")
+    row = Row("r", [Cell(1.0, nan, nan), Cell(1.0, spread=nan), Cell(nan, nan, nan, nan)])
+    table = Table("t", [Column("a"), Column("b"), Column("c")], [row])
+    assert table.to_markdown().splitlines()[-1].split() == ["|", "r", "|", "1.0", "|", "1.0", "|", "–", "|"]
+    assert table.to_csv().splitlines()[-1] == "r,1.0,1.0,"
+
+
+def test_fractions_have_one_sign_and_a_bar() -> None:
+    column = Column("kept", written=percent, bar=True)
+    table = Table("m", [column], [Row("a", [Cell(0.5, 0.4, 0.6)]), Row("b", [Cell(-0.2)])])
+    shown = Read(table.to_html())
+    assert [row[1].strip() for row in shown.rows[1:]] == [f"50{PERCENT} 40 to 60{PERCENT}", f"−20{PERCENT}"]
+    assert [found["style"] for found in shown.having("style")] == ["width:50%", "width:0%"]
+
+
+def test_heat_is_relative_to_the_highest() -> None:
+    table = Table("t", [Column("a"), Column("b")], [Row("r", [Cell(20.0), Cell(5.0)])], heat=True)
+    assert [found["style"] for found in Read(table.to_html()).having("style")] == [
+        "--share:100%",
+        "--share:25%",
+    ]

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cwbc.histories import History
+
+CONFIG = {"seeds": [0, 1], "method": {"weighting": {"kind": "ByLength"}}, "drawn": [0.25, 0.75]}
+
+
+def test_a_history_is_read_from_the_files_of_a_run() -> None:
+    rows = [
+        {"step": 10, "seconds": 1.0, "loss": [1.0, 2.0]},
+        {"step": 20, "seconds": 2.0, "loss": [0.5, 1.0]},
+    ]
+    history = History.of(CONFIG, rows)
+    np.testing.assert_array_equal(history.steps, [10, 20])
+    np.testing.assert_array_equal(history.losses, [[1.0, 2.0], [0.5, 1.0]])
+    assert history.weighting == {"kind": "ByLength"}
+    assert history.drawn == (0.25, 0.75)
+
+
+def test_missing_and_damaged_rows_are_left_out() -> None:
+    assert History.of(CONFIG, []).losses.shape == (0, 2)
+    rows: list[dict[str, Any]] = [{"step": 10}, {"step": 20, "loss": [1.0]}, {"step": 30, "loss": [1.0, 2.0]}]
+    np.testing.assert_array_equal(History.of(CONFIG, rows).steps, [30])
+
+
+def test_runs_from_before_did_not_keep_what_they_drew() -> None:
+    assert History.of({**CONFIG, "drawn": None}, []).drawn is None
+    old = {name: value for name, value in CONFIG.items() if name != "drawn"}
+    assert History.of(old, []).drawn is None
