@@ -18,6 +18,7 @@ from tyro.conf import Positional, arg
 import cwbc
 from cwbc.cli_behaviours import Behaviours
 from cwbc.cli_data import Action, Data, List, Make
+from cwbc.cli_reproduce import Reproduce
 from cwbc.errors import DivergenceError, InputError
 from cwbc.files import remove_folders_aside
 from cwbc.option_types import (
@@ -198,7 +199,7 @@ class Demo:
 
 Work = Compare | Train | Evaluate | Demo
 Command = Annotated[
-    Union[Compare, Train, Evaluate, Report, Demo, Data, Behaviours],  # noqa: UP007  # as in cli_data
+    Union[Compare, Train, Evaluate, Report, Reproduce, Demo, Data, Behaviours],  # noqa: UP007  # as in cli_data
     tyro.conf.ConsolidateSubcommandArgs,
     arg(help="what to do"),  # told here: tyro would look for it in the source of the whole of typing
 ]
@@ -236,7 +237,7 @@ def _quiet_when_cut_off() -> Iterator[None]:
         signal.signal(signal.SIGPIPE, previous)
 
 
-def _run(command: Work | Report | Data | Behaviours, command_line: str) -> int:
+def _run(command: Work | Report | Reproduce | Data | Behaviours, command_line: str) -> int:
     previous = signal.getsignal(signal.SIGINT)
     # The imports take a second or two, in which an exception from Ctrl-C would end in a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -255,9 +256,16 @@ def _run(command: Work | Report | Data | Behaviours, command_line: str) -> int:
 
             behaviour_commands.run(command.action, command_line)
             return 0
+        if isinstance(command, Reproduce) and command.item is None:
+            from cwbc import reproduce_commands
+
+            reproduce_commands.list_items()
+            return 0
         from cwbc import commands
 
         with commands.stoppable(command_line) as session:
+            if isinstance(command, Reproduce):
+                return session.reproduce(command)
             session.run(command)
     except InputError as error:
         return _failed(2, str(error))

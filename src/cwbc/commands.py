@@ -14,6 +14,7 @@ from rich.console import Console
 
 from cwbc import cli, evaluation, report_commands, runs
 from cwbc.checkpoints import CHECKPOINT
+from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import made
 from cwbc.device import use_device
@@ -157,6 +158,12 @@ class Session:
             overwrite=command.overwrite,
         )
         self.compare(cli.Compare(DEMO_DATA, DEMO_METHODS, training, cli.SweepOptions(episodes=5)))
+
+    def reproduce(self, command: Reproduce) -> int:
+        from cwbc import reproduce_commands
+
+        self.training = True  # the first Ctrl-C saves what is being trained
+        return reproduce_commands.reproduce(command, self.command_line, lambda: self.stopping)
 
     def _plan(
         self,

@@ -32,6 +32,9 @@ def test_hard_filtering_by_hand() -> None:
     assert found.scarcity == pytest.approx(1 / 2)
     assert found.divergence == pytest.approx(1 / 0.25 / 8)
     assert found.bias == 0
+    # Half of a bin is used half as evenly as all of it.
+    assert bound(RETURNS, np.eye(8)[7], bins=2) == bound(RETURNS, only_best(RETURNS), bins=2)
+    assert bound(RETURNS, np.eye(8)[7], bins=2).divergence == 1
     assert filtered(np.array([1.0, 5, 5, 5]), 0.25).tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
 
 

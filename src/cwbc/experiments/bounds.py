@@ -7,8 +7,9 @@ With high confidence, for some constants C1, C2 and C3 that nobody knows,
 where q is the distribution of returns that is trained on, p_D that of the data, p* the ideal one, and N_r the
 number of trajectories with return r. The first two terms are variance, the third is bias.
 
-No two returns of a robot are equal, so a "return" is a bin here, as in the weighting: 20 of equal width.
-p* is all on the bin of the highest return: the weighting takes that for r*, too.
+No two returns of a robot are equal, so for N_r and p* a "return" is a bin, as in the weighting: 20 of equal
+width. p* is all on the bin of the highest return, which the weighting takes for r*, too. d2 needs no bins: by
+trajectories it is the same where q is even within bins, and right for filters that cut through one.
 """
 
 from __future__ import annotations
@@ -38,11 +39,9 @@ def bound(returns: Array, probabilities: Array, bins: int = BINS) -> Bound:
     there = counts > 0
     drawn = np.bincount(member, weights=probabilities, minlength=bins)[there]
     counts = counts[there]
-    episodes = len(returns)
-    held = counts / episodes
     return Bound(
         scarcity=float((drawn / counts).sum()),
-        divergence=float((drawn**2 / held).sum()) / episodes,
+        divergence=float(np.square(probabilities).sum()),  # p_D is 1 / |D| for each, so |D| cancels
         bias=float(1 - drawn[-1]) ** 2,  # the best return is in the last bin, which is never empty
     )
 
@@ -67,9 +66,9 @@ def filtered(returns: Array, fraction: float = 0.1) -> Array:
     return np.asarray(kept / kept.sum())
 
 
-def only_best(returns: Array, bins: int = BINS) -> Array:
-    """Only the trajectories in the bin of the highest return: the appendix's extreme case, without bias."""
-    kept = return_bins(returns, bins) == bins - 1
+def only_best(returns: Array) -> Array:
+    """Only trajectories with the highest return: the appendix's extreme case, q(r) = 1[r = r*]."""
+    kept = returns == returns.max()
     return np.asarray(kept / kept.sum())
 
 

@@ -1,0 +1,126 @@
+"""The appendix's analysis made visible: the bound's terms for ways to draw trajectories; trains nothing."""
+
+from __future__ import annotations
+
+from cwbc.experiments import bounds
+from cwbc.experiments.bounds import Bound, bound
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import Findings, Item
+from cwbc.experiments.judging import on_datasets, untold
+from cwbc.experiments.naming import WALKERS
+from cwbc.intervals import Array
+from cwbc.reporting.charts import Axis, Estimate, interval_chart
+from cwbc.reporting.interactive import Chart
+from cwbc.reporting.tables import Cell, Column, Row, Table
+from cwbc.trajectories import Trajectories
+from cwbc.weighting import ByReturn
+
+UNIFORM, FILTERED, WEIGHTED, EXTREME = "uniform", "top 10 %", "weighted", "best return only"
+HIGHLY, VERY_HIGH = 1.5, 5
+_TERMS = {
+    "scarcity": ("E_q[1/N]", "variance: few episodes of what is drawn"),
+    "divergence": ("d2(q || p) / |D|", "variance: uneven use of the data"),
+    "bias": ("TV(p*, q)²", "bias: far from the best"),
+}
+
+
+def ways(data: Trajectories) -> dict[str, Array]:
+    """Probabilities [episode] of every way to draw, by name."""
+    returns = data.returns
+    drawn = {
+        UNIFORM: bounds.uniform(returns),
+        FILTERED: bounds.filtered(returns),
+        WEIGHTED: ByReturn().probabilities(data),
+        EXTREME: bounds.only_best(returns),
+    }
+    for z in (99, 50, 0):
+        drawn[f"{WEIGHTED}, kappa by z = {z}"] = ByReturn(temperature_percentile=z).probabilities(data)
+    for value in (0, 0.1, 1, 10):
+        drawn[f"{WEIGHTED}, lambda = {value}"] = ByReturn(smoothing=value).probabilities(data)
+    return drawn
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The three terms, and whether they trade off as the paper argues."""
+    drawn = {dataset: ways(data) for dataset, data in evidence.data.items()}
+    found = {
+        dataset: {name: bound(evidence.data[dataset].returns, p) for name, p in of.items()}
+        for dataset, of in drawn.items()
+    }
+    claims = [
+        on_datasets(
+            "Weighting reduces the bias that training on the data as it is has, and pays with variance.",
+            "Its TV(p*, q)² is below the uniform one, and its d2(q || p) / |D| above it",
+            {
+                dataset: (
+                    of[WEIGHTED].bias < of[UNIFORM].bias and of[WEIGHTED].divergence > of[UNIFORM].divergence,
+                    f"bias {of[WEIGHTED].bias:.3f} against {of[UNIFORM].bias:.3f}, "
+                    f"divergence {of[WEIGHTED].divergence:.2g} against {of[UNIFORM].divergence:.2g}",
+                )
+                for dataset, of in found.items()
+            },
+        ),
+        on_datasets(
+            "Hard filtering reduces the bias as well, but with highly increased variance.",
+            f"Filtering has less bias than uniform, and at least {HIGHLY} times the d2(q || p) / |D| of weighting",
+            {
+                dataset: (
+                    of[FILTERED].bias < of[UNIFORM].bias
+                    and of[FILTERED].divergence >= HIGHLY * of[WEIGHTED].divergence,
+                    f"divergence {of[FILTERED].divergence:.2g} against {of[WEIGHTED].divergence:.2g}, "
+                    f"bias {of[FILTERED].bias:.3f} against {of[WEIGHTED].bias:.3f}",
+                )
+                for dataset, of in found.items()
+            },
+        ),
+        on_datasets(
+            "In the extreme case, training on trajectories of the best return alone has very high variance.",
+            f"Its d2(q || p) / |D| is at least {VERY_HIGH} times that of the others; so it is unless many tie",
+            {
+                dataset: (
+                    of[EXTREME].divergence
+                    >= VERY_HIGH * max(of[name].divergence for name in (UNIFORM, FILTERED, WEIGHTED)),
+                    ", ".join(
+                        f"{name} {of[name].divergence:.2g}" for name in (EXTREME, UNIFORM, FILTERED, WEIGHTED)
+                    ),
+                )
+                for dataset, of in found.items()
+            },
+        ),
+        untold(
+            "q(r) in proportion to N/(N + K) exp(-|r - r*| / kappa) minimizes the bound.",
+            "the constants C1, C2 and C3 are not known, so neither is the sum of the terms",
+        ),
+    ]
+    charts = [chart for dataset, of in found.items() for chart in _charts(dataset, of)]
+    tables = {f"bias-variance-{dataset}": _table(of) for dataset, of in found.items()}
+    return Findings(claims, tables, charts)
+
+
+def _table(found: dict[str, Bound]) -> Table:
+    columns = [Column(name, note, lambda x: f"{x:.3g}", "lower") for name, note in _TERMS.values()]
+    rows = [Row(name, [Cell(getattr(each, term)) for term in _TERMS]) for name, each in found.items()]
+    return Table("drawn", columns, rows)
+
+
+def _charts(dataset: str, found: dict[str, Bound]) -> list[Chart]:
+    return [
+        interval_chart(
+            f"{dataset}: {title}",
+            [Estimate(name, getattr(each, term)) for name, each in found.items()],
+            Axis(note, written=lambda x: f"{x:.3g}"),
+        )
+        for term, (title, note) in _TERMS.items()
+    ]
+
+
+ITEM = Item(
+    "bias-variance",
+    "Appendix",
+    "the bound's three terms for uniform drawing, hard filtering and weighting; trains nothing",
+    WALKERS,
+    WALKERS,
+    (),
+    findings,
+    needs_data=True,
+)

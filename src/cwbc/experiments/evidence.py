@@ -1,0 +1,112 @@
+"""What an item's claims are judged by: the measured curves, by dataset and method, and the data itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwbc.experiments.naming import short_name
+from cwbc.intervals import Array
+from cwbc.results import same_target
+
+if TYPE_CHECKING:
+    from cwbc.dataset_summary import DatasetSummary
+    from cwbc.grids.outcomes import Outcome
+    from cwbc.results import Sweep
+    from cwbc.tasks import Task
+    from cwbc.trajectories import Trajectories
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The curve of one method on one dataset, in normalized scores."""
+
+    sweep: Sweep
+    dataset: DatasetSummary
+
+    @property
+    def task(self) -> Task:
+        return self.dataset.task
+
+    @property
+    def scores(self) -> Array:
+        """The mean over episodes. [seed, target]"""
+        return self.task.normalize(self.sweep.returns.mean(axis=2))
+
+    @property
+    def curve(self) -> Array:
+        """The mean over seeds. [target]"""
+        return np.asarray(self.scores.mean(axis=0))
+
+    @property
+    def top(self) -> float:
+        """The best point of the curve."""
+        return float(self.curve.max())
+
+    @property
+    def retention(self) -> float:
+        """The score at 2x expert as a share of the best point; 0 where nothing scores above 0."""
+        return self.at_twice_expert / self.top if self.top > 0 else 0.0
+
+    @property
+    def at_expert(self) -> float:
+        return self.at(self.task.expert_return)
+
+    @property
+    def at_twice_expert(self) -> float:
+        return self.at(self.task.far_return)
+
+    @property
+    def at_best(self) -> float:
+        """The score where the dataset's best return is asked for."""
+        return self.at(self.dataset.best)
+
+    @property
+    def beyond(self) -> Array:
+        """The scores where more is asked than the data holds. [target]"""
+        best = self.dataset.best
+        asked = [target > best and not same_target(target, best) for target in self.sweep.targets.tolist()]
+        return self.curve[np.array(asked)]
+
+    def at(self, target: float) -> float:
+        """The mean score at an asked return; NaN where it was not asked."""
+        scores = self.of_seeds(target)
+        return float(scores.mean()) if len(scores) else float("nan")
+
+    def of_seeds(self, target: float) -> Array:
+        """The scores at an asked return; none where it was not asked. [seed]"""
+        index = self.sweep.asked(target)
+        return np.empty(0) if index is None else self.scores[:, index]
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """Everything that was measured, by the datasets' short names and the methods' labels."""
+
+    measured: Mapping[str, Mapping[str, Measured]]
+    data: Mapping[str, Trajectories] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome], data: Mapping[str, Trajectories] | None = None) -> Evidence:
+        """The evidence of a grid."""
+        measured: dict[str, dict[str, Measured]] = {}
+        for outcome in outcomes:
+            of_dataset = measured.setdefault(short_name(outcome.cell.dataset), {})
+            of_dataset[outcome.cell.label] = Measured(outcome.sweep, outcome.dataset)
+        return cls(measured, data or {})
+
+    @property
+    def labels(self) -> list[str]:
+        """Every method, in order."""
+        return list(dict.fromkeys(label for of_dataset in self.measured.values() for label in of_dataset))
+
+    def having(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
+        """The methods with these labels, by dataset; only datasets on which all of them were measured."""
+        return {
+            dataset: tuple(methods[label] for label in labels)
+            for dataset, methods in self.measured.items()
+            if all(label in methods for label in labels)
+        }

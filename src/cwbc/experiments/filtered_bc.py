@@ -1,0 +1,64 @@
+"""Table 8: behavioural cloning of the best tenth, which is told nothing, against RvS and CWBC."""
+
+from __future__ import annotations
+
+from cwbc.experiments import showing
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import Claim, Findings, Item
+from cwbc.experiments.judging import COMPARABLE, average, comparable, decided, gained, untold
+from cwbc.experiments.naming import REPLAYS, quality
+from cwbc.experiments.published import FILTERED_BC, QUALITIES
+from cwbc.wording import percent, score
+
+LABELS = ("filtered-bc", "rvs", "rvs+cwbc")
+_ORDER = tuple(FILTERED_BC.scores["rvs"])  # the table goes by quality
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The scores beside the paper's, and where being told a return pays."""
+    found = {
+        dataset: (cwbc.at_expert, filtered.at_expert)
+        for dataset, (cwbc, filtered) in evidence.having("rvs+cwbc", "filtered-bc").items()
+    }
+    claims = [
+        *(_comparable(found, kind) for kind in QUALITIES if kind != "medium-replay"),
+        gained(
+            "CWBC outperforms Filtered BC by 12 % on average on the medium-replay datasets.",
+            [pair for dataset, pair in found.items() if quality(dataset) == "medium-replay"],
+            0.12,
+            ("rvs+cwbc", "filtered-bc"),
+        ),
+        _overall(found),
+    ]
+    table = showing.expert_table(evidence, LABELS, FILTERED_BC)
+    return Findings(claims, {"filtered-bc": table}, showing.curves(evidence))
+
+
+def _comparable(found: dict[str, tuple[float, float]], kind: str) -> Claim:
+    text = f"CWBC performs comparably to Filtered BC on the {kind} datasets."
+    pairs = [pair for dataset, pair in found.items() if quality(dataset) == kind]
+    if not pairs:
+        return untold(text, f"no {kind} dataset was run")
+    ours, theirs = (average(column) for column in zip(*pairs, strict=True))
+    rule = f"On average RvS+CWBC at 1x expert reaches {percent(COMPARABLE)} of Filtered BC"
+    return decided(text, rule, comparable(ours, theirs), f"{score(ours)} against {score(theirs)}")
+
+
+def _overall(found: dict[str, tuple[float, float]]) -> Claim:
+    text = "CWBC scores higher than Filtered BC on average over all datasets."
+    if not found:
+        return untold(text, "no dataset has both")
+    ours, theirs = (average(column) for column in zip(*found.values(), strict=True))
+    numbers = f"{score(ours)} against {score(theirs)} over {len(found)} dataset(s)"
+    return decided(text, "Its average is the higher one", ours > theirs, numbers)
+
+
+ITEM = Item(
+    "filtered-bc",
+    "Table 8",
+    "Filtered BC against RvS and RvS+CWBC at the expert return",
+    _ORDER,
+    REPLAYS,
+    LABELS,
+    findings,
+)

@@ -1,0 +1,69 @@
+"""Table 7 and Figure 12: trajectory weighting against training on the best tenth alone."""
+
+from __future__ import annotations
+
+from cwbc.experiments import showing
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import Claim, Findings, Item
+from cwbc.experiments.judging import average, decided, untold
+from cwbc.experiments.naming import REPLAYS
+from cwbc.experiments.published import DATASETS, HARD_FILTERING
+from cwbc.wording import percent, score
+
+LABELS = ("rvs", "rvs+w", "rvs+c", "rvs+cwbc", "rvs+f", "rvs+f+c")
+MUCH_SMALLER = 2 / 3
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The scores beside the paper's, and what hard filtering costs."""
+    claims = [
+        _averages(evidence, "RvS+F+C gains notable improvements over RvS.", "rvs+f+c", "rvs"),
+        _averages(evidence, "RvS+F+C lags behind RvS+W+C.", "rvs+cwbc", "rvs+f+c"),
+        _averages(evidence, "Filtering erodes the benefit of conservatism alone, RvS+C.", "rvs+c", "rvs+f+c"),
+        _best_of_all(evidence),
+        _variance(evidence),
+    ]
+    table = showing.expert_table(evidence, LABELS, HARD_FILTERING)
+    return Findings(claims, {"hard-filtering": table}, showing.curves(evidence))
+
+
+def _averages(evidence: Evidence, text: str, higher: str, lower: str) -> Claim:
+    found = evidence.having(higher, lower)
+    if not found:
+        return untold(text, f"no dataset has {higher} and {lower}")
+    one, other = (average(methods[i].at_expert for methods in found.values()) for i in (0, 1))
+    numbers = f"{score(one)} against {score(other)} over {len(found)} dataset(s)"
+    return decided(text, f"{higher} scores higher than {lower} at 1x expert on average", one > other, numbers)
+
+
+def _best_of_all(evidence: Evidence) -> Claim:
+    text = "RvS+W+C has the highest average of all variants."
+    found = evidence.having(*LABELS)
+    if not found:
+        return untold(text, "no dataset has all six variants")
+    means = {label: average(of[i].at_expert for of in found.values()) for i, label in enumerate(LABELS)}
+    numbers = ", ".join(f"{label} {score(mean)}" for label, mean in means.items())
+    best = max(means, key=means.__getitem__)
+    return decided(text, "Its average at 1x expert is the highest", best == "rvs+cwbc", numbers)
+
+
+def _variance(evidence: Evidence) -> Claim:
+    text = "RvS+W+C has much smaller variance than RvS+F+C when conditioned on large returns."
+    found = evidence.having("rvs+cwbc", "rvs+f+c").values()
+    spreads = [[float(each.of_seeds(each.task.far_return).std()) for each in pair] for pair in found]
+    if not spreads or min(len(each.sweep.seeds) for pair in found for each in pair) < 2:
+        return untold(text, "it takes several seeds of both")
+    ours, theirs = (average(column) for column in zip(*spreads, strict=True))
+    rule = f"The mean deviation over seeds at 2x expert is at most {percent(MUCH_SMALLER)} of the other's"
+    return decided(text, rule, ours <= MUCH_SMALLER * theirs, f"{score(ours)} against {score(theirs)} points")
+
+
+ITEM = Item(
+    "hard-filtering",
+    "Table 7",
+    "RvS with weighting (+W), filtering (+F) and the regularizer (+C) at the expert return",
+    DATASETS,
+    REPLAYS[:2],
+    LABELS,
+    findings,
+)

@@ -1,0 +1,85 @@
+"""One table or figure of the paper as a value: what is trained for it, what is shown, what is claimed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from cwbc.experiments.distributions import Distribution
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.naming import Datasets, named
+from cwbc.grids.cells import Cell, Scale, Variant, grid
+from cwbc.networks import Transformer
+
+if TYPE_CHECKING:
+    from cwbc.reporting.interactive import Chart
+    from cwbc.reporting.tables import Table
+
+FULL = Scale("paper", steps=None, seeds=10, episodes=10)
+QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7)
+_QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper that our run can contradict."""
+
+    text: str  # what the paper says
+    verdict: bool | None  # supported by our run; None: it cannot be told, and `numbers` says why
+    numbers: str  # the rule that decides it, and the numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What came of an item."""
+
+    claims: Sequence[Claim]
+    tables: Mapping[str, Table] = dataclasses.field(default_factory=dict)  # by the name of their files
+    charts: Sequence[Chart] = ()
+    distributions: Sequence[Distribution] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """A table or figure.
+
+    Args:
+        name: what is typed.
+        place: where it stands in the paper.
+        shows: what it is about, in a line.
+        datasets: as in `published`; `quick_datasets` are those of a quick run.
+        variants: what is trained on each of them; nothing where the data alone tells.
+        findings: what to make of the outcomes.
+        shares: of the dataset's best return, which are asked for beside the sweep.
+        needs_data: whether the findings look at the trajectories.
+    """
+
+    name: str
+    place: str
+    shows: str
+    datasets: tuple[str, ...]
+    quick_datasets: tuple[str, ...]
+    variants: tuple[Variant | str, ...]
+    findings: Callable[[Evidence], Findings]
+    shares: tuple[float, ...] = ()
+    needs_data: bool = False
+
+    def names(self, datasets: Datasets, quick: bool) -> tuple[str, ...]:
+        """The datasets' names in the store."""
+        return tuple(named(each, datasets) for each in (self.quick_datasets if quick else self.datasets))
+
+    def cells(self, datasets: Datasets, quick: bool) -> tuple[Cell, ...]:
+        """Everything that is to be trained."""
+        cells = grid(self.names(datasets, quick), self.variants, QUICK if quick else FULL)
+        return tuple(_lighter(cell) if quick else cell for cell in cells)
+
+    def count(self, quick: bool) -> int:
+        """How many cells there are."""
+        return len(self.variants) * len(self.quick_datasets if quick else self.datasets)
+
+
+def _lighter(cell: Cell) -> Cell:
+    if not isinstance(cell.method.network, Transformer):
+        return cell
+    return dataclasses.replace(cell, training=dataclasses.replace(cell.training, batch_size=_QUICK_BATCH))

@@ -1,0 +1,136 @@
+"""Figure 6: asking for what the data holds instead of what is wanted, with RvS and with RvS+CWBC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cwbc.experiments import showing
+from cwbc.experiments.evidence import Evidence, Measured
+from cwbc.experiments.item import Claim, Findings, Item
+from cwbc.experiments.judging import COMPARABLE, comparable, on_datasets, untold
+from cwbc.experiments.naming import WALKERS, quality
+from cwbc.intervals import interval
+from cwbc.reporting.charts import Axis, Estimate, interval_chart
+from cwbc.reporting.interactive import Chart
+from cwbc.reporting.tables import Column, Row, Table
+from cwbc.wording import percent, score
+
+LESS = 0.8  # of the dataset's best
+_BEST_OF = {
+    "medium": "0.8x data's best",
+    "medium-replay": "1x data's best",
+    "medium-expert": "1x data's best",
+}
+
+
+def strategies(measured: Measured) -> dict[str, float]:
+    """What is asked for, by the strategy's name."""
+    best, task = measured.dataset.best, measured.task
+    return {
+        "0.8x data's best": LESS * best,
+        "1x data's best": best,
+        "1x expert": task.expert_return,
+        "2x expert": task.far_return,
+    }
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The scores of every strategy, and whether one suits all."""
+    rvs = {dataset: _asked(each) for dataset, (each,) in evidence.having("rvs").items()}
+    claims = [_no_common(rvs), _which(rvs), _matches(evidence, rvs)]
+    return Findings(claims, {"max-return": _table(evidence)}, [*_charts(evidence), *showing.curves(evidence)])
+
+
+def _asked(measured: Measured) -> dict[str, float]:
+    """The score of every strategy that was tried."""
+    scores = {name: measured.at(target) for name, target in strategies(measured).items()}
+    return {name: found for name, found in scores.items() if math.isfinite(found)}
+
+
+def _top(scores: Mapping[str, float]) -> str:
+    return max(scores, key=scores.__getitem__)
+
+
+def _no_common(rvs: Mapping[str, Mapping[str, float]]) -> Claim:
+    text = "There is no common target return that achieves the best performance for RvS."
+    if len(rvs) < 2:
+        return untold(text, "it takes several datasets")
+    best = {dataset: _top(scores) for dataset, scores in rvs.items()}
+    numbers = "; ".join(f"{dataset}: {name}" for dataset, name in best.items())
+    rule = "Of the four strategies, the best one is not the same on all datasets"
+    return Claim(text, len(set(best.values())) > 1, f"{rule}. {numbers}")
+
+
+def _which(rvs: Mapping[str, Mapping[str, float]]) -> Claim:
+    verdicts = {}
+    for dataset, scores in rvs.items():
+        expected = _BEST_OF.get(quality(dataset) or "")
+        if expected is not None:
+            numbers = ", ".join(f"{name} {score(found)}" for name, found in scores.items())
+            verdicts[dataset] = (_top(scores) == expected, numbers)
+    return on_datasets(
+        "RvS is best at 0.8x the data's best on medium, at 1x on medium-replay and medium-expert.",
+        "The same strategy is the best one of the four",
+        verdicts,
+    )
+
+
+def _matches(evidence: Evidence, rvs: Mapping[str, Mapping[str, float]]) -> Claim:
+    verdicts = {}
+    for dataset, (cwbc,) in evidence.having("rvs+cwbc").items():
+        if dataset in rvs:
+            best = max(rvs[dataset].values())
+            numbers = f"{score(cwbc.at_expert)} against {score(best)} ({_top(rvs[dataset])})"
+            verdicts[dataset] = (comparable(cwbc.at_expert, best), numbers)
+    return on_datasets(
+        "Conditioned on the expert return, RvS+CWBC matches or surpasses the best performance of RvS.",
+        f"RvS+CWBC at 1x expert reaches {percent(COMPARABLE)} of the best of RvS's four strategies",
+        verdicts,
+    )
+
+
+def _table(evidence: Evidence) -> Table:
+    rows = [
+        Row(
+            f"{dataset}, {label}",
+            [showing.cell_at(measured, target) for target in strategies(measured).values()],
+        )
+        for dataset, methods in evidence.measured.items()
+        for label, measured in methods.items()
+    ]
+    names = list(_names(evidence))
+    return Table("dataset, method", [Column(name, better="higher") for name in names], rows, best_of="row")
+
+
+def _names(evidence: Evidence) -> Mapping[str, float]:
+    for methods in evidence.measured.values():
+        for measured in methods.values():
+            return strategies(measured)
+    return {}
+
+
+def _charts(evidence: Evidence) -> list[Chart]:
+    charts = []
+    for dataset, methods in evidence.measured.items():
+        estimates = []
+        for label, measured in methods.items():
+            for name, target in strategies(measured).items():
+                scores = measured.of_seeds(target)
+                if len(scores):
+                    estimates.append(Estimate(f"{label}, {name}", *map(float, interval(scores))))
+        title = f"{dataset}: by what is asked for"
+        charts.append(interval_chart(title, estimates, Axis("normalized score", written=score)))
+    return charts
+
+
+ITEM = Item(
+    "max-return",
+    "Figure 6",
+    "RvS and RvS+CWBC asked for 0.8x and 1x the data's best, 1x and 2x expert, on walker2d",
+    WALKERS,
+    WALKERS,
+    ("rvs", "rvs+cwbc"),
+    findings,
+    shares=(LESS,),
+)

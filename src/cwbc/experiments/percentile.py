@@ -1,0 +1,83 @@
+"""Figure 9: q, the percentile of returns from which on trajectories are raised by the regularizer."""
+
+from __future__ import annotations
+
+from cwbc.experiments import showing
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import Claim, Findings, Item
+from cwbc.experiments.judging import on_datasets, untold
+from cwbc.experiments.naming import WALKERS, quality
+from cwbc.grids.cells import Variant
+from cwbc.wording import percent, score
+
+VALUES = (0, 50, 95, 99)
+LABELS = tuple(f"q = {value}" for value in VALUES)
+WELL = 0.9  # of the best value's score
+POOR = 0.8  # of the default's score
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The curves, and which trajectories are good enough to be conservative about."""
+    claims = [_high_is_well(evidence), _low_is_poor(evidence), _less_sensitive(evidence)]
+    table = showing.expert_table(evidence, evidence.labels)
+    return Findings(claims, {"q": table}, showing.curves(evidence))
+
+
+def _scores(evidence: Evidence) -> dict[str, dict[str, float]]:
+    found = evidence.having(*LABELS)
+    return {
+        dataset: dict(zip(LABELS, (each.at_expert for each in methods), strict=True))
+        for dataset, methods in found.items()
+    }
+
+
+def _told(scores: dict[str, float]) -> str:
+    return ", ".join(f"{label}: {score(found)}" for label, found in scores.items())
+
+
+def _high_is_well(evidence: Evidence) -> Claim:
+    verdicts = {
+        dataset: (min(of["q = 95"], of["q = 99"]) >= WELL * max(of.values()), _told(of))
+        for dataset, of in _scores(evidence).items()
+    }
+    return on_datasets(
+        "q = 95 and q = 99 perform well on all three datasets.",
+        f"Both score at least {percent(WELL)} of the best q at 1x expert",
+        verdicts,
+    )
+
+
+def _low_is_poor(evidence: Evidence) -> Claim:
+    verdicts = {
+        dataset: (max(of["q = 0"], of["q = 50"]) < POOR * of["q = 95"], _told(of))
+        for dataset, of in _scores(evidence).items()
+        if quality(dataset) == "medium-replay"
+    }
+    return on_datasets(
+        "q = 50 and q = 0 lead to poor results for the medium-replay dataset.",
+        f"Both score below {percent(POOR)} of q = 95 at 1x expert",
+        verdicts,
+    )
+
+
+def _less_sensitive(evidence: Evidence) -> Claim:
+    text = "The medium and medium-expert datasets are less sensitive to the choice of q."
+    spreads = {dataset: max(of.values()) - min(of.values()) for dataset, of in _scores(evidence).items()}
+    replay = [spread for dataset, spread in spreads.items() if quality(dataset) == "medium-replay"]
+    others = [spread for dataset, spread in spreads.items() if quality(dataset) != "medium-replay"]
+    if not replay or not others:
+        return untold(text, "it takes medium-replay and others")
+    numbers = ", ".join(f"{dataset} {score(spread)}" for dataset, spread in spreads.items())
+    rule = "At 1x expert the range of scores over q is widest on medium-replay"
+    return Claim(text, max(others) < min(replay), f"{rule}. Points: {numbers}")
+
+
+ITEM = Item(
+    "q",
+    "Figure 9",
+    "CWBC that regularizes trajectories from the q-th percentile up, q = 0, 50, 95, 99, on walker2d",
+    WALKERS,
+    (WALKERS[0], WALKERS[2]),
+    tuple(Variant(f"q = {value}", "rvs+cwbc", {"percentile": float(value)}) for value in VALUES),
+    findings,
+)

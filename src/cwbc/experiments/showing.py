@@ -1,0 +1,119 @@
+"""Tables and charts that several items show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwbc.experiments.evidence import Evidence, Measured
+from cwbc.experiments.published import PublishedTable
+from cwbc.reporting.reliability import reliability_chart
+from cwbc.reporting.tables import Cell, Column, Row, Table
+from cwbc.wording import percent
+
+if TYPE_CHECKING:
+    from cwbc.reporting.interactive import Chart
+
+
+def expert_table(
+    evidence: Evidence,
+    labels: Sequence[str],
+    published: PublishedTable | None = None,
+    others: Sequence[str] = (),
+) -> Table:
+    """Scores at the expert return by dataset, beside what was published; `others` are published alone."""
+    columns = [Column(label, better="higher") for label in labels]
+    columns += [Column(name, "published", better="higher") for name in others]
+    rows = [
+        Row(
+            dataset,
+            [_expert(methods.get(label), published, label, dataset) for label in labels]
+            + [_published(published, name, dataset) for name in others],
+        )
+        for dataset, methods in evidence.measured.items()
+    ]
+    if len(rows) > 1:
+        rows.append(Row("average", [_average([row.cells[i] for row in rows]) for i in range(len(columns))]))
+    return Table("dataset", columns, rows, best_of="row")
+
+
+def landmark_table(evidence: Evidence) -> Table:
+    """Scores of every method at the named returns, its best point, and what is kept of it."""
+    columns = [
+        Column("dataset's best", better="higher"),
+        Column("1× expert", better="higher"),
+        Column("2× expert", better="higher"),
+        Column("best point", "of the curve", better="higher"),
+        Column("retention", "2× expert / best point", percent, bar=True),
+    ]
+    rows = [
+        Row(
+            f"{dataset}, {label}",
+            [
+                cell_at(measured, measured.dataset.best),
+                cell_at(measured, measured.task.expert_return),
+                cell_at(measured, measured.task.far_return),
+                Cell(measured.top),
+                Cell(measured.retention),
+            ],
+        )
+        for dataset, methods in evidence.measured.items()
+        for label, measured in methods.items()
+    ]
+    return Table("dataset, method", columns, rows)
+
+
+def by_dataset(evidence: Evidence, value: Callable[[Measured], float]) -> Table:
+    """One number of every method, by dataset."""
+    columns = [Column(label, better="higher") for label in evidence.labels]
+    rows = [
+        Row(
+            dataset,
+            [Cell(value(methods[label])) if label in methods else Cell() for label in evidence.labels],
+        )
+        for dataset, methods in evidence.measured.items()
+    ]
+    return Table("dataset", columns, rows, best_of="row")
+
+
+def curves(evidence: Evidence) -> list[Chart]:
+    """The reliability chart of every dataset."""
+    charts = []
+    for dataset, methods in evidence.measured.items():
+        sweeps = [measured.sweep for measured in methods.values()]
+        summary = next(iter(methods.values())).dataset
+        charts.append(reliability_chart(sweeps, summary.task, summary, evidence.labels, dataset))
+    return charts
+
+
+def cell_at(measured: Measured, target: float) -> Cell:
+    """The mean and the deviation over seeds (the paper's ±) at an asked return."""
+    scores = measured.of_seeds(target)
+    if not len(scores):
+        return Cell()
+    return Cell(float(scores.mean()), spread=float(scores.std()) if len(scores) > 1 else None)
+
+
+def _expert(measured: Measured | None, published: PublishedTable | None, label: str, dataset: str) -> Cell:
+    theirs = published.score(label, dataset) if published else None
+    ours = Cell() if measured is None else cell_at(measured, measured.task.expert_return)
+    if theirs is None:
+        return ours
+    return Cell(ours.value, spread=ours.spread, published=theirs.mean, published_spread=theirs.deviation)
+
+
+def _published(published: PublishedTable | None, name: str, dataset: str) -> Cell:
+    theirs = published.score(name, dataset) if published else None
+    return Cell() if theirs is None else Cell(theirs.mean, spread=theirs.deviation)
+
+
+def _average(cells: Sequence[Cell]) -> Cell:
+    """The mean of a column where all of its numbers are there."""
+    ours = [cell.number for cell in cells]
+    theirs = [cell.published for cell in cells]
+    return Cell(
+        float(np.mean([n for n in ours if n is not None])) if None not in ours else None,
+        published=float(np.mean([n for n in theirs if n is not None])) if None not in theirs else None,
+    )

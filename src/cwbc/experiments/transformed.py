@@ -1,0 +1,98 @@
+"""Figure 4: what trajectory weighting makes of a dataset's returns; nothing is trained."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cwbc.experiments.bounds import effective_episodes, filtered
+from cwbc.experiments.distributions import Distribution
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import Findings, Item
+from cwbc.experiments.judging import on_datasets
+from cwbc.experiments.naming import WALKERS
+from cwbc.intervals import Array
+from cwbc.reporting.tables import Cell, Column, Row, Table
+from cwbc.weighting import ByReturn
+from cwbc.wording import amount, percent
+
+TOP = 90  # the percentile of returns above which they are called high
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The distribution before and after, and whether it moved where it should."""
+    returns = {dataset: data.returns for dataset, data in evidence.data.items()}
+    weighted = {dataset: ByReturn().probabilities(data) for dataset, data in evidence.data.items()}
+    hard = {dataset: filtered(found) for dataset, found in returns.items()}
+    low = {dataset: float((r < (r.min() + r.max()) / 2).mean()) for dataset, r in returns.items()}
+    high = {dataset: high_share(returns[dataset], p) for dataset, p in weighted.items()}
+    effective = {
+        dataset: (effective_episodes(p), effective_episodes(hard[dataset])) for dataset, p in weighted.items()
+    }
+    claims = [
+        on_datasets(
+            "The returns of an offline dataset concentrate on low values.",
+            "More than half of the episodes lie in the lower half of the range of returns",
+            {dataset: (share > 0.5, percent(share)) for dataset, share in low.items()},
+        ),
+        on_datasets(
+            "The transformed distribution concentrates on high-return trajectories.",
+            f"More than half of what is drawn is from the {TOP}th percentile of returns up",
+            {dataset: (share > 0.5, percent(share)) for dataset, share in high.items()},
+        ),
+        on_datasets(
+            "Filtering loses most of the data; weighting makes use of more of it.",
+            "Weighting draws from more episodes in effect (1 / sum of squared probabilities) than filtering",
+            {
+                dataset: (
+                    ours > theirs,
+                    f"{amount(ours)} against {amount(theirs)} of {amount(len(returns[dataset]))}",
+                )
+                for dataset, (ours, theirs) in effective.items()
+            },
+        ),
+    ]
+    table = Table(
+        "dataset",
+        [
+            Column("episodes", written=amount),
+            Column("mean return", "of the data", written=amount),
+            Column("mean return", "weighted", written=amount),
+            Column("high returns drawn", f"from the {TOP}th percentile up", percent),
+            Column("effective episodes", "weighted", amount),
+            Column("effective episodes", "top 10 %", amount),
+        ],
+        [
+            Row(
+                dataset,
+                [
+                    Cell(len(r)),
+                    Cell(float(r.mean())),
+                    Cell(float(weighted[dataset] @ r)),
+                    Cell(high[dataset]),
+                    *map(Cell, effective[dataset]),
+                ],
+            )
+            for dataset, r in returns.items()
+        ],
+    )
+    distributions = [
+        Distribution.of(dataset, r, {"weighted": weighted[dataset]}) for dataset, r in returns.items()
+    ]
+    return Findings(claims, {"transformed": table}, (), distributions)
+
+
+def high_share(returns: Array, probabilities: Array) -> float:
+    """How much is drawn from the top tenth of the returns."""
+    return float(probabilities[returns >= np.percentile(returns, TOP)].sum())
+
+
+ITEM = Item(
+    "transformed",
+    "Figure 4",
+    "the returns of walker2d-medium-replay before and after trajectory weighting; trains nothing",
+    WALKERS[:1],
+    WALKERS[:1],
+    (),
+    findings,
+    needs_data=True,
+)

@@ -1,0 +1,163 @@
+"""The files that an item leaves: a page, its numbers, tables, pictures, and all that was measured."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.experiments.item import Claim, Findings, Item
+from cwbc.experiments.naming import short_name
+from cwbc.files import write_atomically
+from cwbc.grids.outcomes import Failure, Outcome
+from cwbc.reporting.figures import reliability_figure
+from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
+from cwbc.results import COLUMNS
+from cwbc.wording import amount
+
+PAGE, SUMMARY, RESULTS, CLAIMS = "report.html", "summary.json", "results.csv", "claims.md"
+VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What a page says beside the findings."""
+
+    remarks: Sequence[str]  # what one must know to read the numbers
+    provenance: Mapping[str, str]
+    datasets: Sequence[DatasetSummary]
+
+
+def headline(item: Item, claims: Sequence[Claim]) -> str:
+    """The finding in a sentence."""
+    decided = [claim for claim in claims if claim.verdict is not None]
+    held = sum(claim.verdict is True for claim in decided)
+    open_ = len(claims) - len(decided)
+    rest = f"; {open_} cannot be told" if open_ else ""
+    return f"{item.place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
+
+
+def write(
+    out: Path,
+    item: Item,
+    findings: Findings,
+    outcomes: Sequence[Outcome],
+    failures: Sequence[Failure],
+    told: Told,
+) -> list[str]:
+    """Write everything; hands back the files' names."""
+    out.mkdir(parents=True, exist_ok=True)
+    written: dict[str, str | bytes] = {
+        SUMMARY: json.dumps(_summary(item, findings, failures, told), indent=2, allow_nan=False) + "\n",
+        CLAIMS: _claims_in_markdown(item, findings.claims, told),
+    }
+    if outcomes:
+        written[RESULTS] = _results(outcomes)
+    for name, table in findings.tables.items():
+        written |= {f"{name}.md": table.to_markdown(), f"{name}.csv": table.to_csv()}
+    written |= _pictures(findings, outcomes)
+    for name, content in written.items():
+        write_atomically(out / name, content)
+    page = _page(item, findings, failures, told, list(written))
+    write_atomically(out / PAGE, page.to_html())
+    return [PAGE, *written]
+
+
+def _pictures(findings: Findings, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
+    pictures = {}
+    for name in dict.fromkeys(outcome.cell.dataset for outcome in outcomes):
+        own = [outcome for outcome in outcomes if outcome.cell.dataset == name]
+        dataset = own[0].dataset
+        png = reliability_figure([outcome.sweep for outcome in own], dataset.task, dataset)
+        pictures[f"{_file(short_name(name))}.png"] = png
+    for each in findings.distributions:
+        pictures[f"returns-{_file(each.title.split(':')[0])}.png"] = each.figure()
+    return pictures
+
+
+def _file(name: str) -> str:
+    return name.replace("/", "-")
+
+
+def _summary(item: Item, findings: Findings, failures: Sequence[Failure], told: Told) -> dict[str, Any]:
+    return {
+        "item": {"name": item.name, "place": item.place, "shows": item.shows},
+        "claims": [dataclasses.asdict(claim) for claim in findings.claims],
+        "tables": {name: list(csv.reader(io.StringIO(t.to_csv()))) for name, t in findings.tables.items()},
+        "remarks": list(told.remarks),
+        "failures": [
+            {"dataset": f.cell.dataset, "method": f.cell.label, "reason": f.reason} for f in failures
+        ],
+        "datasets": [dataset.to_json() for dataset in told.datasets],
+        "provenance": dict(told.provenance),
+    }
+
+
+def _claims_in_markdown(item: Item, claims: Sequence[Claim], told: Told) -> str:
+    lines = [f"# {headline(item, claims)}", "", *told.remarks, ""]
+    for claim in claims:
+        lines += [f"- **{VERDICTS[claim.verdict]}**: {claim.text}", f"  {claim.numbers}"]
+    return "\n".join(lines) + "\n"
+
+
+def _results(outcomes: Sequence[Outcome]) -> str:
+    """Every episode, as in a run's results.csv, with the dataset before it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("dataset", *COLUMNS))
+    for outcome in outcomes:
+        sweep = outcome.sweep
+        scores = outcome.dataset.task.normalize(sweep.returns)
+        for s, seed in enumerate(sweep.seeds.tolist()):
+            for t, target in enumerate(sweep.targets.tolist()):
+                for e, achieved in enumerate(sweep.returns[s, t].tolist()):
+                    rest = (achieved, float(scores[s, t, e]), int(sweep.lengths[s, t, e]))
+                    writer.writerow((outcome.cell.dataset, sweep.method, seed, target, e, *rest))
+    return text.getvalue()
+
+
+def _page(
+    item: Item, findings: Findings, failures: Sequence[Failure], told: Told, files: Sequence[str]
+) -> Page:
+    charts = [each.chart().to_html() for each in findings.distributions]
+    charts += [chart.to_html() for chart in findings.charts]
+    sections = [Section("What the paper says", [_claims(findings.claims)])]
+    if failures:
+        reasons = [f"{each.cell.dataset}, {each.cell.label}: {each.reason}" for each in failures]
+        sections.append(Section("What failed", list(map(paragraph, reasons))))
+    sections.append(Section("Tables", [table.to_html() for table in findings.tables.values()]))
+    if charts:
+        sections.append(Section("Charts", charts))
+    sections.append(
+        Section("Datasets", [folded(each.name, facts(_described(each))) for each in told.datasets])
+    )
+    sections.append(Section("Provenance", [facts(told.provenance)]))
+    sections.append(Section("Files", [links(dict.fromkeys(files, ""))]))
+    title = f"{item.place} – {item.shows}"
+    return Page(
+        title, f"Reproduction · {title}", headline(item, findings.claims), " ".join(told.remarks), sections
+    )
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    rows = "".join(
+        f"<dt>{VERDICTS[claim.verdict]}</dt><dd>{escape(claim.text)}\n{escape(claim.numbers)}</dd>"
+        for claim in claims
+    )
+    return f'<dl class="facts">{rows}</dl>'
+
+
+def _described(dataset: DatasetSummary) -> dict[str, str]:
+    return {
+        "environment": dataset.environment or "unknown",
+        "episodes": f"{dataset.episodes:,}",
+        "steps": f"{dataset.steps:,}",
+        "returns": f"{amount(dataset.lowest)} to {amount(dataset.best)}, mean {amount(dataset.mean_return)}",
+        "content hash": dataset.content_hash,
+    }

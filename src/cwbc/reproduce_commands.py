@@ -1,0 +1,196 @@
+"""What `cwbc reproduce` does: an item's cells are run, its claims judged, its report written."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cwbc.cli_reproduce import Reproduce
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.datasets import d4rl, load, made, store
+from cwbc.device import default_precision, use_device
+from cwbc.errors import InputError, require, unknown
+from cwbc.experiments import writing
+from cwbc.experiments.catalogue import ITEMS
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import FULL, QUICK, Item
+from cwbc.experiments.naming import short_name
+from cwbc.finished import provenance
+from cwbc.grids import local
+from cwbc.grids.cells import Cell
+from cwbc.grids.outcomes import Results
+from cwbc.grids.prepared import ROOT
+from cwbc.grids.standing import shown
+from cwbc.plain_text import output, say
+from cwbc.progress import gauge
+
+DEFAULT_OUT = Path("runs/reproduce")
+
+
+def list_items() -> None:
+    """Every item: what is typed, what it shows, how many trainings it takes."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("item", "in the paper", "cells", "quick", "shows"):
+        table.add_column(title, justify="right" if title in ("cells", "quick") else "left")
+    for item in ITEMS.values():
+        counts = (str(item.count(quick)) for quick in (False, True))
+        table.add_row(*map(Text, (item.name, item.place, *counts, item.shows)))
+    Console().print(table)
+    output("")
+    output(
+        f"A cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes, or with --quick "
+        f"{QUICK.seeds} of a small one. Items share cells."
+    )
+    output("`cwbc reproduce ITEM` runs one; the same command again goes on where it was cut off.")
+
+
+def reproduce(command: Reproduce, command_line: str, should_stop: Callable[[], bool]) -> int:
+    """Run an item to its report; 1 where cells failed."""
+    item = _checked(command)
+    _present(item, command)
+    device = use_device(command.device)
+    names = item.names(command.data, command.quick)
+    datasets = _made(names, command.quick)
+    out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick))
+    _check_place(out)
+    results = Results([], [])
+    if item.variants:
+        cells = _cells(item, command, datasets)
+        say(f"{item.place}: {len(cells)} cells on a {device.upper()}, below {command.cells or ROOT}")
+        results = _run(cells, command, command_line, should_stop)
+    data = {short_name(name): load(name) for name in names} if item.needs_data else {}
+    findings = item.findings(Evidence.of(results.outcomes, data))
+    origin = provenance([outcome.directory for outcome in results.outcomes]) if results.outcomes else {}
+    told = writing.Told(
+        _remarks(item, command, datasets), {**origin, "command": command_line}, list(datasets.values())
+    )
+    writing.write(out, item, findings, results.outcomes, results.failures, told)
+    _print(item, findings, results, out)
+    return 1 if results.failures else 0
+
+
+def _checked(command: Reproduce) -> Item:
+    name = command.item or ""
+    if name not in ITEMS:
+        raise unknown("item", name, ITEMS)
+    for option, value in (("--seeds", command.seeds), ("--steps", command.steps)):
+        require(value is None or value >= 1, option, value, "at least 1")
+    if command.address is not None and command.engine != "ray":
+        raise InputError("--address is that of a Ray cluster; give --engine ray with it")
+    return ITEMS[name]
+
+
+def _present(item: Item, command: Reproduce) -> None:
+    """Refuse D4RL's datasets that are not here, all at once."""
+    if command.data == "ours":
+        return
+    missing = [name for name in item.names("d4rl", command.quick) if store.find(name) is None]
+    if missing:
+        published = [d4rl.find(name) for name in missing]
+        commands = "\n".join(f"cwbc data download {each.d4rl_name}" for each in published if each)
+        raise InputError(f"{len(missing)} of D4RL's datasets are not here yet; these get them:\n{commands}")
+
+
+def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
+    """What is known about every dataset; those of ours that are not here are made, at D4RL's size if full."""
+    found = {}
+    for name in names:
+        with gauge(Console(stderr=True), *made.doing(name)) as update:
+            if name in made.CATALOGUE and store.find(name) is None:
+                made.Order.of(name, made.DEFAULT_SIZE if quick else made.FULL).make(progress=update)
+            found[name] = DatasetSummary.of(load(name))
+    return found
+
+
+def _cells(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[Cell]:
+    precision = default_precision()
+    cells = []
+    for cell in item.cells(command.data, command.quick):
+        steps = command.steps or cell.training.steps
+        cell = dataclasses.replace(
+            cell,
+            training=dataclasses.replace(cell.training, steps=steps, precision=precision),
+            seeds=tuple(range(command.seeds)) if command.seeds else cell.seeds,
+        )
+        cells.append(_with_shares(cell, item.shares, datasets[cell.dataset]))
+    return cells
+
+
+def _with_shares(cell: Cell, shares: Sequence[float], dataset: DatasetSummary) -> Cell:
+    """The same cell, asked for shares of the dataset's best as well."""
+    if not shares:
+        return cell
+    from cwbc.grids.prepared import asked_targets
+
+    asked = asked_targets(cell, dataset.task, dataset.best)
+    more = (round(share * dataset.best, 6) for share in shares)
+    return dataclasses.replace(cell, targets=tuple(sorted({*asked, *more})))
+
+
+def _run(
+    cells: Sequence[Cell], command: Reproduce, command_line: str, should_stop: Callable[[], bool]
+) -> Results:
+    run: Callable[..., Results] = local.run
+    if command.engine == "ray":
+        from cwbc.grids import on_ray
+
+        run = functools.partial(on_ray.run, address=command.address)
+    notes: dict[str, Any] = {"command": command_line, "preset": "small" if command.quick else "paper"}
+    root = Path(command.cells) if command.cells else ROOT
+    with shown(Console(stderr=True)) as show:
+        return run(cells, root, notes=notes, progress=show, should_stop=should_stop)
+
+
+def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[str]:
+    remarks = []
+    if item.variants:
+        remarks.append(
+            "Scores are normalized as in D4RL and asked for at 1x expert unless said otherwise; "
+            "± is the deviation over seeds, as in the paper."
+        )
+    if command.quick and item.variants:
+        seeds, steps = command.seeds or QUICK.seeds, command.steps or QUICK.steps
+        remarks.append(
+            f"This is a quick run: {len(item.quick_datasets)} of {len(item.datasets)} datasets, {seeds} "
+            f"seed(s), {steps:,} steps of small networks, {QUICK.episodes} episodes. It shows that all works "
+            "and which way things go; its verdicts are no evidence about the paper."
+        )
+    if command.data == "ours":
+        smallest, *_, largest = sorted([dataset.steps for dataset in datasets.values()] * 2)
+        sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+        remarks.append(
+            f"The datasets are ours ({sizes} steps), made after D4RL's recipes by other behaviours: "
+            "published scores are for orientation."
+        )
+    return remarks
+
+
+def _check_place(out: Path) -> None:
+    """Refuse to put a report among files that are not ours."""
+    others = [path for path in out.iterdir() if path.is_file()] if out.is_dir() else []
+    if not others:
+        return
+    try:
+        ours = "claims" in json.loads((out / writing.SUMMARY).read_text())
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise InputError(f"{out} holds other files, such as {others[0].name}; give another --out")
+
+
+def _print(item: Item, findings: Any, results: Results, out: Path) -> None:
+    for claim in findings.claims:
+        output(f"{writing.VERDICTS[claim.verdict]}: {claim.text}")
+        output(f"    {claim.numbers}")
+    for failure in results.failures:
+        say(f"failed: {failure.cell.dataset}, {failure.cell.label}: {failure.reason}")
+    output(writing.headline(item, findings.claims))
+    output(f"report: {out / writing.PAGE}")
