@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import signal
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import Any, assert_never
 
 from rich.console import Console
 
-from cwbc import cli, evaluation, report_commands, runs
+from cwbc import cli, report_commands, runs
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
@@ -26,15 +25,13 @@ from cwbc.finished import (
     find_runs,
     is_measured,
     measured_on,
-    provenance,
-    read_history,
     read_sweeps,
 )
+from cwbc.measuring import measure
 from cwbc.methods import Method, Training
 from cwbc.planning import Plan, sweep_plan
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
-from cwbc.reporting import write_report
 from cwbc.tasks import task_for
 from cwbc.tracking import Tracking, parse_trackers, tracked
 from cwbc.training import Interrupted, train
@@ -227,9 +224,5 @@ class Session:
         rows = len(policies.seeds) * len(targets) * episodes
         self.say(f"{name}: {len(targets)} asked returns, {rows:,} episodes")
         with progress(self.console, f"evaluating {name}", policies.design.horizon, "steps") as update:
-            sweep = evaluation.evaluate(policies, environment, targets, episodes, progress=update)
-        kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
-        dataset = dataclasses.replace(kept, environment=environment)
-        histories = {sweep.method: read_history(directory)}
-        write_report(directory, [sweep], dataset.task, dataset, provenance([directory]), histories)
+            sweep, dataset = measure(directory, policies, environment, targets, episodes, update)
         tracking.show(sweep, dataset)

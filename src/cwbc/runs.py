@@ -71,7 +71,7 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
         return
     different = [
         f"{name} was {old!r}, now {new!r}"
-        for name, (old, new) in _differences(_identity(read_config(directory)), _identity(config)).items()
+        for name, (old, new) in _differences(identity(read_config(directory)), identity(config)).items()
     ]
     if different and not overwrite:
         raise InputError(
@@ -82,7 +82,7 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
 
 def discard_other(directory: Path, config: dict[str, Any]) -> None:
     """Remove the files of a run that was begun with other settings; nothing else is touched."""
-    if (directory / CONFIG).exists() and _identity(read_config(directory)) != _identity(config):
+    if (directory / CONFIG).exists() and identity(read_config(directory)) != identity(config):
         # The configuration goes last: a kill before that leaves a directory that can be discarded again.
         tensorboard.discard(directory)
         for name in (CHECKPOINT, METRICS, RESULTS, SUMMARY, *REPORT, CONFIG):
@@ -197,7 +197,8 @@ def _with_sitting(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] |
     return {**kept, "later_sittings": [*sittings[1:], sitting]}
 
 
-def _identity(config: dict[str, Any]) -> dict[str, Any]:
+def identity(config: dict[str, Any]) -> dict[str, Any]:
+    """What tells a training from another: not its name, and not where it ran."""
     dataset = config["dataset"]
     return {
         "method": {name: value for name, value in config["method"].items() if name != "name"},

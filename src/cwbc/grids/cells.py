@@ -1,0 +1,112 @@
+"""What is to be found out, as a value: datasets x methods x hyper-parameters, without any of the data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from cwbc.device import default_precision
+from cwbc.errors import InputError, require
+from cwbc.methods import Method, Preset, Training, sized, with_options
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One method on one dataset, for all its seeds: what is trained and what is asked of it.
+
+    Args:
+        dataset: a name or a path, as in `cwbc compare`.
+        label: how tables and pictures call the method, unique within its dataset.
+        method: at its final sizes.
+        targets: the asked returns; None takes the task's sweep and the dataset's best.
+        points: how many of the task's sweep are asked; None asks all. The dataset's best and the task's own
+            marks, 1x and 2x expert, are always among them.
+    """
+
+    dataset: str
+    label: str
+    method: Method
+    training: Training
+    seeds: tuple[int, ...]
+    targets: tuple[float, ...] | None = None
+    episodes: int = 10
+    points: int | None = None
+
+    def __post_init__(self) -> None:
+        different = bool(self.seeds) and len(set(self.seeds)) == len(self.seeds)
+        require(different, f"{self.label}: seeds", self.seeds, "at least one, all different")
+        require(self.targets != (), f"{self.label}: targets", self.targets, "at least one number")
+        require(self.episodes >= 1, f"{self.label}: episodes", self.episodes, "at least 1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A method by name with options, as the command line takes them."""
+
+    label: str  # "alpha = 0.1"
+    method: str  # "rvs+cwbc"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # {"coefficient": 0.1}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """How large an experiment is.
+
+    Args:
+        steps: of training; None takes the preset's.
+        seeds: how many.
+        episodes: per seed and target.
+        points: how many of the sweep's targets are asked, as in Cell.
+        precision: of the hidden matrix products; None takes what pays on this process's device.
+    """
+
+    preset: Preset
+    steps: int | None
+    seeds: int
+    episodes: int
+    points: int | None = None
+    precision: Literal["float32", "bfloat16"] | None = None
+
+    def __post_init__(self) -> None:
+        require(self.seeds >= 1, "seeds", self.seeds, "at least 1")
+
+
+def grid(
+    datasets: Sequence[str],
+    variants: Sequence[Variant | str],
+    scale: Scale,
+    targets: Sequence[float] | None = None,
+) -> tuple[Cell, ...]:
+    """Every variant on every dataset, dataset by dataset; a variant may be a method's name alone."""
+    named = [Variant(each, each) if isinstance(each, str) else each for each in variants]
+    labels = [variant.label for variant in named]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise InputError(f"two variants are called {twice[0]!r}; each needs a label of its own")
+    if again := sorted({dataset for dataset in datasets if list(datasets).count(dataset) > 1}):
+        raise InputError(f"dataset {again[0]} is there twice; give it once")
+    methods = [_method(variant, scale) for variant in named]
+    return tuple(
+        Cell(
+            dataset,
+            label,
+            method,
+            training,
+            tuple(range(scale.seeds)),
+            None if targets is None else tuple(map(float, targets)),
+            scale.episodes,
+            scale.points,
+        )
+        for dataset in datasets
+        for label, (method, training) in zip(labels, methods, strict=True)
+    )
+
+
+def _method(variant: Variant, scale: Scale) -> tuple[Method, Training]:
+    options: dict[str, Any] = {"precision": scale.precision or default_precision()}
+    options |= {} if scale.steps is None else {"steps": scale.steps}
+    options |= variant.options
+    method, training, used = with_options(*sized(variant.method, scale.preset), options)
+    if unused := sorted(set(options) - used):
+        raise InputError(f"{variant.label}: {variant.method} has no option {', '.join(unused)}")
+    return method, training

@@ -1,0 +1,188 @@
+"""Who works on a cell: a lock that its owner renews, and that a dead or frozen owner loses.
+
+Owners follow each other as numbered files in a folder of the cell's, `1`, `2`, ...: the highest number is the
+owner. To create the next number is to take over, and a file system lets only one process create a file. What
+is released keeps its number, so a slow process cannot oust an owner whom it never saw.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import socket
+import threading
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+SECONDS = 60.0  # without a sign of life, after which a lease is lost
+_BEATS = 6  # signs of life in that time
+_NUMBER = re.compile(r"(\d+)(\.released)?")
+
+
+class LeaseLost(RuntimeError):
+    """Another process has taken over, since this one gave no sign of life."""
+
+
+def acquire(folder: Path, seconds: float = SECONDS) -> Lease | None:
+    """The lease of what the folder stands for, or None while another process holds it."""
+    last, path = _last(folder)
+    if path is not None and _is_held(path, seconds):
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    path, owner = folder / str(last + 1), {**_myself(), "seconds": seconds, "token": uuid.uuid4().hex}
+    try:
+        with path.open("x") as file:
+            json.dump(owner, file)
+    except (FileExistsError, FileNotFoundError):  # another was quicker, to take it or to finish all
+        return None
+    if _last(folder)[0] != last + 1:  # what was seen above was long over
+        path.unlink(missing_ok=True)
+        return None
+    for old in _numbered(folder)[:-1]:
+        # From the first on: an owner who finds his file finds that of his successor, too.
+        old.unlink(missing_ok=True)
+    return Lease(path, owner["token"], seconds)
+
+
+def is_held(folder: Path, seconds: float = SECONDS) -> bool:
+    """Whether some process has the lease."""
+    path = _last(folder)[1]
+    return path is not None and _is_held(path, seconds)
+
+
+@dataclasses.dataclass
+class Lease:
+    """A lease while it is held; a thread renews it."""
+
+    path: Path
+    token: str
+    seconds: float
+
+    def __post_init__(self) -> None:
+        self._over = threading.Event()
+        self._beat = threading.Thread(target=self._renew, daemon=True, name=f"lease {self.path.parent.name}")
+        self._beat.start()
+
+    def check(self) -> None:
+        """Raise LeaseLost if another process has taken over."""
+        successor = self.path.with_name(str(int(self.path.name) + 1))
+        if successor.exists() or _owner(self.path).get("token") != self.token:
+            raise LeaseLost(f"another process has taken over {self.path.parent.name}")
+
+    def release(self, finished: bool = False) -> None:
+        """Let others have it; where all is finished, nothing stays behind."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        self._beat.join()
+        with contextlib.suppress(LeaseLost, OSError):
+            self.check()
+            if not finished:
+                self.path.rename(self.path.with_name(f"{self.path.name}.released"))
+                return
+            self.path.unlink()
+            self.path.parent.rmdir()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _renew(self) -> None:
+        while not self._over.wait(self.seconds / _BEATS):
+            with contextlib.suppress(OSError):  # a file system that is away for a moment is no reason to stop
+                os.utime(self.path)
+
+
+def _numbered(folder: Path) -> list[Path]:
+    """The files of all owners, the latest last."""
+    try:
+        names = [name for name in os.listdir(folder) if _NUMBER.fullmatch(name)]
+    except FileNotFoundError:
+        return []
+    return [folder / name for name in sorted(names, key=_number)]
+
+
+def _number(name: str) -> int:
+    return int(name.split(".")[0])
+
+
+def _last(folder: Path) -> tuple[int, Path | None]:
+    """The highest number, and its file."""
+    files = _numbered(folder)
+    return (_number(files[-1].name), files[-1]) if files else (0, None)
+
+
+def _is_held(path: Path, seconds: float) -> bool:
+    if path.suffix == ".released":
+        return False
+    owner = _owner(path)
+    if owner.get("host") == _host() and not _is_running(owner["pid"], owner["started"]):
+        return False
+    try:
+        silent = _now(path.parent) - path.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return silent <= float(owner.get("seconds", seconds))
+
+
+def _owner(path: Path) -> dict[str, Any]:
+    """What an owner tells of himself; nothing, where he was killed in the middle of it or is gone."""
+    try:
+        owner = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _now(folder: Path) -> float:
+    """The time by the clock of the file system: those of two hosts may differ."""
+    probe = folder / f".now-{uuid.uuid4().hex}"
+    probe.touch()
+    try:
+        return probe.stat().st_mtime
+    finally:
+        probe.unlink()
+
+
+def _myself() -> dict[str, Any]:
+    return {"host": _host(), "pid": os.getpid(), "started": _started(os.getpid())}
+
+
+def _host() -> str:
+    """Where a process number means the same process."""
+    parts = [socket.gethostname()]
+    with contextlib.suppress(OSError):  # containers on one machine may share its name, not its processes
+        parts += [
+            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            os.readlink("/proc/self/ns/pid"),
+        ]
+    return " ".join(parts)
+
+
+def _is_running(pid: int, started: str | None) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        pass
+    return _started(pid) == started
+
+
+def _started(pid: int) -> str | None:
+    """When a process began, which tells it from a later one with its number; "" once it has ended."""
+    try:
+        # The name of the program, in brackets, may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return "" if Path("/proc/self/stat").exists() else None
+    return "" if fields[0] in "ZX" else fields[19]

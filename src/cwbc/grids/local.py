@@ -1,0 +1,223 @@
+"""The engine that runs a grid in this process, on all its devices."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from cwbc import training
+from cwbc.errors import DivergenceError, InputError
+from cwbc.grids import leases
+from cwbc.grids.cells import Cell
+from cwbc.grids.outcomes import Results, gather
+from cwbc.grids.prepared import ROOT, Prepared, Shelf, groups, prepare
+from cwbc.grids.standing import Running, Show, Standing
+from cwbc.measuring import measure
+from cwbc.policy import Policies
+from cwbc.training import Interrupted
+
+# What may go wrong with one cell while the others are all right.
+_FAILURES = (DivergenceError, InputError, OSError, MemoryError, jax.errors.JaxRuntimeError)
+_POLL = 1.0  # seconds between looks at what other processes are working on
+
+
+def run(
+    cells: Sequence[Cell],
+    root: Path = ROOT,
+    *,
+    notes: Mapping[str, Any] | None = None,
+    progress: Show | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    lease_seconds: float = leases.SECONDS,
+) -> Results:
+    """Bring all cells to their end, each in its directory below `root`; what is finished is only read.
+
+    A cell that another process works on is waited for. A failing cell is recorded, and the others go on.
+
+    Args:
+        notes: kept in each cell's configuration, such as the command; they do not tell cells apart.
+        progress: told how far the grid is; see `standing.shown`.
+        should_stop: once it says yes, everything is saved and Interrupted is raised.
+        lease_seconds: how long this process may give no sign of life until others take over its cells.
+    """
+    tell = progress or (lambda standing: None)
+    shelf = Shelf()
+    reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
+    prepared = prepare(cells, root, notes or {}, shelf, reading)
+    engine = _Engine({each.directory: each for each in prepared}, tell, should_stop, lease_seconds)
+    engine.run(shelf)
+    return gather(prepared, engine.reasons)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Held:
+    """A cell that this process works on."""
+
+    cell: Prepared
+    lease: leases.Lease
+
+
+class _Engine:
+    def __init__(
+        self,
+        cells: Mapping[Path, Prepared],
+        tell: Show,
+        should_stop: Callable[[], bool],
+        lease_seconds: float,
+    ) -> None:
+        self._cells, self._tell, self._lease_seconds = cells, tell, lease_seconds
+        self._should_stop = should_stop
+        self._settled: set[Path] = set()
+        self.reasons: dict[Path, str] = {}  # why a cell failed
+        self._running: dict[Path, Running] = {}
+        self._lock = threading.Lock()
+
+    def run(self, shelf: Shelf) -> None:
+        """Go over the cells until all are settled, here or by other processes."""
+        while waiting := [cell for path, cell in self._cells.items() if path not in self._settled]:
+            self._on_all_devices(collections.deque(groups(waiting)), shelf)
+            if len(self._settled) + len(waiting) == len(self._cells):  # others work on all the rest
+                self._show("waiting for another process")
+                self._stop_if_asked()
+                time.sleep(_POLL)
+
+    def _on_all_devices(self, queue: collections.deque[list[Prepared]], shelf: Shelf) -> None:
+        devices = jax.local_devices()[: len(queue)]
+        if len(devices) == 1:
+            self._empty(queue, shelf)
+            return
+
+        def work(device: jax.Device) -> None:
+            try:
+                with jax.default_device(device):
+                    self._empty(queue, Shelf())
+            except BaseException:
+                queue.clear()  # the others end with what they are at
+                raise
+
+        with ThreadPoolExecutor(len(devices)) as pool:
+            for future in [pool.submit(work, device) for device in devices]:
+                future.result()
+
+    def _empty(self, queue: collections.deque[list[Prepared]], shelf: Shelf) -> None:
+        while True:
+            try:
+                group = queue.popleft()
+            except IndexError:  # another device took the last one
+                return
+            self._stop_if_asked()
+            self._attempt(group, shelf)
+
+    def _attempt(self, group: list[Prepared], shelf: Shelf) -> None:
+        """Settle those of a group that nobody else works on."""
+        with contextlib.ExitStack() as stack:
+            mine = []
+            for cell in group:
+                if cell.is_finished():
+                    self._settle(cell)
+                    continue
+                lease = leases.acquire(cell.lease, self._lease_seconds)
+                if lease is None:
+                    continue
+                stack.enter_context(lease)
+                if cell.is_finished():  # by whoever had the lease a moment ago
+                    self._settle(cell, lease)
+                else:
+                    mine.append(_Held(cell, lease))
+            if mine:
+                self._work(mine, shelf)
+
+    def _work(self, mine: list[_Held], shelf: Shelf) -> None:
+        try:
+            for held, policies in zip(mine, self._train(mine, shelf), strict=True):
+                self._measure(held, policies)
+        except leases.LeaseLost:
+            pass  # whoever has it now is waited for
+        except _FAILURES as error:
+            if len(mine) == 1:
+                self._settle(mine[0].cell, reason=" ".join(str(error).split()) or type(error).__name__)
+                return
+            for held in mine:  # one of them spoilt it for all
+                if held.cell.directory not in self._settled:
+                    self._work([held], shelf)
+        finally:
+            with self._lock:
+                for held in mine:
+                    self._running.pop(held.cell.directory, None)
+
+    def _train(self, mine: list[_Held], shelf: Shelf) -> list[Policies]:
+        first, steps = mine[0].cell, mine[0].cell.cell.training.steps
+        data = shelf.data(first.cell.dataset)
+
+        def progress(step: int) -> None:
+            self._show_at(mine, "training", step, steps)
+
+        def stop() -> bool:
+            for held in mine:
+                held.lease.check()
+            return self._should_stop()
+
+        progress(0)
+        if len(mine) == 1:
+            method, settings, seeds = first.cell.method, first.cell.training, first.cell.seeds
+            notes = dict(first.notes)
+            return [training.train(data, method, settings, seeds, first.directory, notes, progress, stop)]
+        return training.train_together(  # type: ignore[attr-defined]
+            data,
+            [held.cell.cell.method for held in mine],
+            first.cell.training,
+            first.cell.seeds,
+            [held.cell.directory for held in mine],
+            [dict(held.cell.notes) for held in mine],
+            progress,
+            stop,
+        )
+
+    def _measure(self, held: _Held, policies: Policies) -> None:
+        cell = held.cell
+
+        def progress(timestep: int) -> None:
+            self._show_at([held], "evaluating", timestep, policies.design.horizon)
+            self._stop_if_asked()
+
+        progress(0)
+        asked = (cell.environment, cell.targets, cell.cell.episodes)
+        measure(cell.directory, policies, *asked, progress, before_writing=held.lease.check)
+        self._settle(cell, held.lease)
+
+    def _settle(self, cell: Prepared, lease: leases.Lease | None = None, reason: str | None = None) -> None:
+        if lease is not None:
+            lease.release(finished=True)
+        with self._lock:
+            self._settled.add(cell.directory)
+            self._running.pop(cell.directory, None)
+            if reason is not None:
+                self.reasons[cell.directory] = reason
+        self._show()
+
+    def _stop_if_asked(self) -> None:
+        if self._should_stop():
+            raise Interrupted
+
+    def _show_at(self, mine: list[_Held], doing: str, done: int, total: int) -> None:
+        with self._lock:
+            for held in mine:
+                name = f"{held.cell.cell.dataset} {held.cell.cell.label}"
+                self._running[held.cell.directory] = Running(name, doing, done, total)
+        self._show()
+
+    def _show(self, remark: str = "") -> None:
+        with self._lock:
+            failed = len(self.reasons)
+            finished = len(self._settled) - failed
+            running = tuple(self._running.values())
+            self._tell(Standing(len(self._cells), finished, failed, running, remark))

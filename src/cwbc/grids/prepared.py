@@ -1,0 +1,184 @@
+"""Cells beside their data, which decides what is asked in them and where they lie."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cwbc import fitting, runs, training
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.datasets import read, store
+from cwbc.design import Design
+from cwbc.errors import InputError
+from cwbc.finished import is_measured
+from cwbc.grids.cells import Cell
+from cwbc.recordings import Recording
+from cwbc.results import same_target
+from cwbc.tasks import Task
+from cwbc.trajectories import Trajectories
+
+ROOT = Path("runs/cells")
+_LEASES = ".leases"  # hidden: what lies below it is nobody's run
+_LARGEST_GROUP = 16
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prepared:
+    """A cell with all that its data decides."""
+
+    cell: Cell
+    root: Path
+    dataset: DatasetSummary
+    environment: str
+    targets: tuple[float, ...]
+    notes: Mapping[str, Any]
+    fingerprint: str  # of the full configuration
+
+    @property
+    def directory(self) -> Path:
+        """An ordinary run directory."""
+        return self.root / self.fingerprint[:16]
+
+    @property
+    def lease(self) -> Path:
+        """Where processes agree on who runs this cell."""
+        return self.root / _LEASES / self.fingerprint[:16]
+
+    def is_finished(self) -> bool:
+        """Whether its results are there, measured as asked; damaged ones are none."""
+        try:
+            return is_measured(self.directory, self.environment, self.targets, self.cell.episodes)
+        except InputError:
+            return False
+
+
+class Shelf:
+    """The dataset in use; the next one takes its place, so that many datasets need the memory of one."""
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._recording: Recording | None = None
+
+    def recording(self, name: str) -> Recording:
+        """A dataset that policies can act in the environment of."""
+        if self._recording is None or self._name != name:
+            self._recording = None  # before the next one is read
+            recording = fitting.fitted(read(name), acting=True)
+            if recording.trusted().environment is None:
+                raise InputError(f"dataset {name} names no environment to act in; import it with --env ID")
+            self._name, self._recording = name, recording
+        return self._recording
+
+    def data(self, name: str) -> Trajectories:
+        """Its trajectories."""
+        return self.recording(name).data
+
+
+def prepare(
+    cells: Sequence[Cell],
+    root: Path,
+    notes: Mapping[str, Any],
+    shelf: Shelf,
+    reading: Callable[[str], None] = lambda dataset: None,
+) -> list[Prepared]:
+    """Cells with what their data decides, in order; every mistake is found here, before anything is written.
+
+    Args:
+        notes: kept in each cell's configuration, such as the command; they do not tell cells apart.
+        reading: told the name of each dataset before it is read, or made.
+    """
+    if not cells:
+        raise InputError("a grid needs at least one cell")
+    prepared: dict[int, Prepared] = {}
+    for name in dict.fromkeys(cell.dataset for cell in cells):
+        reading(name)
+        recording = shelf.recording(name)
+        kept = store.find(recording.data.name) if recording.kept else None
+        origin = kept.source if kept else recording.origin.source
+        known = {**notes, "dataset": name, "dataset from": origin}
+        summary = DatasetSummary.of(recording.data)
+        for number, cell in enumerate(cells):
+            if cell.dataset == name:
+                prepared[number] = _prepared(cell, root, known, recording.data, summary)
+    return [prepared[number] for number in range(len(cells))]
+
+
+def _prepared(
+    cell: Cell, root: Path, notes: Mapping[str, Any], data: Trajectories, summary: DatasetSummary
+) -> Prepared:
+    assert data.environment is not None  # the shelf has no other
+    design = Design.fit(cell.method, data, cell.training.context)
+    targets = asked_targets(cell, data.task, data.best)
+    config = runs.configuration(data, design, cell.training, cell.seeds, {})
+    identity = {**runs.identity(config), "targets": targets, "episodes": cell.episodes}
+    text = json.dumps(_canonical(identity), sort_keys=True)
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()
+    return Prepared(cell, root, summary, data.environment, targets, notes, fingerprint)
+
+
+def _canonical(value: Any) -> Any:
+    """Plain values in which 1 and 1.0 are the same number."""
+    if isinstance(value, dict):
+        return {key: _canonical(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(each) for each in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def asked_targets(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
+    """The returns that a cell asks for, ascending."""
+    if cell.targets is not None:
+        if not all(map(math.isfinite, cell.targets)):
+            raise InputError(f"{cell.label}: targets must be finite; got {list(cell.targets)}")
+        return tuple(sorted({float(target) for target in cell.targets}))
+    sweep = task.targets(best)
+    if cell.points is None:
+        return sweep
+    marks = (best, task.expert_return, task.far_return)
+    kept = {target for target in sweep if any(same_target(target, mark) for mark in marks)}
+    others = [target for target in sweep if target not in kept]
+    count = min(max(cell.points - len(kept), 0), len(others))
+    chosen = np.linspace(0, len(others) - 1, count).round().astype(int)
+    return tuple(sorted(kept | {others[index] for index in chosen}))
+
+
+def groups(prepared: Iterable[Prepared], together: bool | None = None) -> list[list[Prepared]]:
+    """Cells that one program can train: one dataset, training, seeds and method but for its numbers.
+
+    Args:
+        together: False leaves every cell alone; by default they are put together if training can do it.
+    """
+    if together is None:
+        together = hasattr(training, "train_together")
+    found: dict[Any, list[list[Prepared]]] = {}
+    ordered: list[list[Prepared]] = []
+    for each in prepared:
+        lots = found.setdefault(_shape(each) if together else object(), [])
+        if not lots or len(lots[-1]) == _LARGEST_GROUP:
+            lots.append([])
+            ordered.append(lots[-1])
+        lots[-1].append(each)
+    return ordered
+
+
+def _shape(prepared: Prepared) -> Any:
+    cell, dataset = prepared.cell, prepared.dataset
+    method = {name: _numberless(value) for name, value in vars(cell.method).items() if name != "name"}
+    # Those that were cut off at different steps go on for themselves.
+    done = runs.steps_done(prepared.directory)
+    return (cell.dataset, dataset.content_hash, cell.training, cell.seeds, done, json.dumps(method))
+
+
+def _numberless(part: Any) -> Any:
+    """A part of a method with its kind and sizes, but not its real numbers."""
+    if part is None:
+        return None
+    values = {name: 0.0 if isinstance(value, float) else value for name, value in vars(part).items()}
+    return {"kind": type(part).__name__, **values}

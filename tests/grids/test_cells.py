@@ -1,0 +1,54 @@
+"""Grids as values: the product in its order, and mistakes by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from cwbc.errors import InputError
+from cwbc.grids.cells import Scale, Variant, grid
+from cwbc.methods import sized
+from cwbc.regularizers import Conservative
+
+SCALE = Scale("small", steps=40, seeds=2, episodes=3, points=5, precision="float32")
+
+
+def test_a_grid_is_the_product_in_order() -> None:
+    strong = Variant("alpha = 2", "rvs+cwbc", {"coefficient": 2.0, "steps": 50})
+    cells = grid(["a", "b"], ["rvs", strong], SCALE)
+    assert [(cell.dataset, cell.label) for cell in cells] == [
+        ("a", "rvs"),
+        ("a", "alpha = 2"),
+        ("b", "rvs"),
+        ("b", "alpha = 2"),
+    ]
+    plain, changed = cells[:2]
+    method, training = sized("rvs", "small")
+    assert (plain.method, plain.training.batch_size) == (method, training.batch_size)
+    assert (plain.training.steps, changed.training.steps) == (40, 50)  # a variant's own word counts more
+    assert isinstance(changed.method.regularizer, Conservative)
+    assert changed.method.regularizer.coefficient == 2.0
+    assert {(cell.seeds, cell.targets, cell.episodes, cell.points) for cell in cells} == {
+        ((0, 1), None, 3, 5)
+    }
+    assert [cell.targets for cell in grid(["a"], ["bc"], SCALE, targets=[3, 1])] == [(3.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("datasets", "variants", "message"),
+    [
+        (["a"], ["rvs", Variant("rvs", "dt")], "two variants are called 'rvs'"),
+        (["a", "a"], ["rvs"], "dataset a is there twice"),
+        (["a"], [Variant("mine", "rvs", {"coefficient": 1.0})], "mine: rvs has no option coefficient"),
+        (["a"], ["rsv"], "unknown method 'rsv'; did you mean 'rvs'"),
+    ],
+)
+def test_mistakes_are_told(datasets: list[str], variants: list[Variant | str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        grid(datasets, variants, SCALE)
+
+
+def test_cells_ask_something() -> None:
+    with pytest.raises(InputError, match="rvs: targets must be at least one number"):
+        grid(["a"], ["rvs"], SCALE, targets=[])
+    with pytest.raises(InputError, match="seeds must be at least 1"):
+        Scale("small", None, 0, 1)

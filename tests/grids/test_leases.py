@@ -1,0 +1,159 @@
+"""Leases between real processes: one owner, dead and frozen ones lose it, and notice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cwbc.grids import leases
+from cwbc.grids.leases import Lease, LeaseLost
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from cwbc.grids import leases
+lease = leases.acquire(Path(sys.argv[1]), float(sys.argv[2]))
+print("refused" if lease is None else "owner", flush=True)
+try:
+    while lease is not None:
+        lease.check()
+        time.sleep(0.01)
+except leases.LeaseLost:
+    print("lost", flush=True)
+    lease.release()
+"""
+
+
+@contextlib.contextmanager
+def owner(folder: Path, seconds: float) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has the lease."""
+    command = [sys.executable, "-c", OWNER, str(folder), str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "owner\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def held(lease: Lease | None) -> Lease:
+    assert lease is not None
+    return lease
+
+
+def test_one_owner_after_the_other(tmp_path: Path) -> None:
+    folder = tmp_path / "cell"
+    assert not leases.is_held(folder)
+    first = held(leases.acquire(folder))
+    assert leases.is_held(folder)
+    assert leases.acquire(folder) is None
+    first.check()
+    first.release()
+    assert not leases.is_held(folder)
+    with held(leases.acquire(folder)) as second:
+        second.check()
+        with pytest.raises(LeaseLost):
+            first.check()
+        first.release()  # twice, and after another has taken it: nothing happens
+        second.check()
+    third = held(leases.acquire(folder))
+    third.release(finished=True)
+    assert not folder.exists()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lease")]
+
+
+def test_a_killed_owner_loses_it_at_once(tmp_path: Path) -> None:
+    with owner(tmp_path / "cell", seconds=600) as process:
+        assert leases.acquire(tmp_path / "cell") is None
+        process.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, but not yet buried
+        held(leases.acquire(tmp_path / "cell")).release()
+
+
+def test_a_frozen_owner_loses_it_in_time_and_notices(tmp_path: Path) -> None:
+    with owner(tmp_path / "cell", seconds=0.6) as process:
+        time.sleep(1)
+        assert leases.acquire(tmp_path / "cell") is None  # while it beats, it keeps it
+        process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        while (taken := leases.acquire(tmp_path / "cell")) is None:
+            assert time.monotonic() - began < 20
+            time.sleep(0.02)
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "lost\n"
+        assert process.wait(20) == 0
+        taken.check()  # whoever woke up has done it no harm
+        taken.release()
+
+
+def test_another_host_is_believed_for_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a process runs there cannot be seen from here; only the file system's clock is common."""
+    path = tmp_path / "cell" / "4"
+    path.parent.mkdir()
+    path.write_text('{"host": "elsewhere", "pid": 1, "started": "1", "seconds": 100, "token": "a"}')
+    monkeypatch.setattr(time, "time", lambda: 1e12)  # a wrong clock here
+    assert leases.acquire(tmp_path / "cell") is None
+    moment = path.stat().st_mtime
+    os.utime(path, (moment, moment - 99))
+    assert leases.acquire(tmp_path / "cell") is None
+    os.utime(path, (moment, moment - 101))
+    with held(leases.acquire(tmp_path / "cell")) as lease:
+        assert [file.name for file in path.parent.iterdir()] == ["5"]
+        lease.check()
+
+
+def test_what_a_kill_left_half_written_is_over_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "cell" / "1"
+    path.parent.mkdir()
+    path.write_text('{"host": ')
+    assert leases.acquire(tmp_path / "cell", seconds=5) is None
+    moment = path.stat().st_mtime
+    os.utime(path, (moment, moment - 6))
+    held(leases.acquire(tmp_path / "cell", seconds=5)).release()
+
+
+def test_only_one_of_many_takes_over(tmp_path: Path) -> None:
+    folder = tmp_path / "cell"
+    gate = threading.Barrier(8)
+    for _ in range(25):
+        with ThreadPoolExecutor(8) as pool:
+
+            def grab(_: int) -> Lease | None:
+                gate.wait()
+                return leases.acquire(folder)
+
+            winners = [lease for lease in pool.map(grab, range(8)) if lease is not None]
+        assert len(winners) == 1
+        winners[0].check()
+        winners[0].release()
+
+
+def test_a_slow_process_cannot_oust_a_new_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It saw a released lease, fell asleep, and meanwhile two others came; both numbers are theirs."""
+    folder = tmp_path / "cell"
+    held(leases.acquire(folder)).release()
+    sight = leases._is_held
+    met: list[Lease] = []
+
+    def slow(path: Path, seconds: float) -> bool:
+        monkeypatch.setattr(leases, "_is_held", sight)
+        held(leases.acquire(folder)).release()
+        met.append(held(leases.acquire(folder)))
+        return False
+
+    monkeypatch.setattr(leases, "_is_held", slow)
+    assert leases.acquire(folder) is None
+    met[0].check()
+    met[0].release()

@@ -1,0 +1,100 @@
+"""What a cell's directory depends on, what is asked in it, and which cells can share a program."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import write_d4rl
+from toys import write_toy
+
+from cwbc.errors import InputError
+from cwbc.grids.cells import Cell, Scale, Variant, grid
+from cwbc.grids.prepared import Prepared, Shelf, asked_targets, groups, prepare
+from cwbc.tasks import TASKS
+
+SCALE = Scale("small", steps=40, seeds=2, episodes=3, precision="float32")
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write_toy(tmp_path_factory.mktemp("data") / "toy.hdf5"))
+
+
+def prepared(*cells: Cell) -> list[Prepared]:
+    return prepare(cells, Path("root"), {}, Shelf())
+
+
+def test_what_tells_directories_apart(toy: str, tmp_path: Path) -> None:
+    (cell,) = grid([toy], ["rvs+cwbc"], SCALE)
+    copy = write_toy(tmp_path / "copy.hdf5")
+    other = write_toy(tmp_path / "other.hdf5", full_length=False)
+    strong = Variant("strong", "rvs+cwbc", {"coefficient": 2})
+
+    def changed(**values: Any) -> Cell:
+        return dataclasses.replace(cell, **values)
+
+    same = prepared(
+        cell,
+        changed(label="ours"),
+        changed(dataset=str(copy)),  # where the data lies is no part of it
+        *grid([toy], ["rvs+w+c"], SCALE),  # another name of the method
+        *grid([toy], [Variant("one", "rvs+cwbc", {"coefficient": 1})], SCALE),  # 1 is 1.0
+    )
+    assert len({each.fingerprint for each in same}) == 1
+    assert same[0].directory == Path("root") / same[0].fingerprint[:16]
+    steps = dataclasses.replace(cell.training, steps=41)
+    different = prepared(
+        cell,
+        changed(dataset=str(other)),
+        changed(training=steps),
+        changed(seeds=(0, 2)),
+        changed(targets=(1.0,)),
+        changed(episodes=4),
+        changed(points=4),
+        *grid([toy], [strong], SCALE),
+    )
+    assert len({each.fingerprint for each in different}) == len(different)
+
+
+def test_the_marks_are_always_asked() -> None:
+    (cell,) = grid(["hopper"], ["rvs"], SCALE)
+    task = TASKS["hopper"]
+
+    def asked(points: int | None) -> tuple[float, ...]:
+        return asked_targets(dataclasses.replace(cell, points=points), task, best=3000.0)
+
+    assert asked(None) == task.targets(3000.0)
+    assert asked(1) == (3000.0, 3200.0, 6400.0)  # the dataset's best, 1x, 2x
+    assert asked(5) == (1000.0, 3000.0, 3200.0, 6115.789474, 6400.0)  # the ends of what is left
+    for points in range(3, 23):
+        assert len(asked(points)) == min(points, len(task.targets(3000.0)))
+        assert {3000.0, 3200.0, 6400.0} <= set(asked(points)) <= set(task.targets(3000.0))
+    assert asked_targets(dataclasses.replace(cell, targets=(5.0, 1.0, 5.0)), task, 3000.0) == (1.0, 5.0)
+    with pytest.raises(InputError, match="rvs: targets must be finite"):
+        asked_targets(dataclasses.replace(cell, targets=(float("inf"),)), task, 3000.0)
+
+
+def test_mistakes_are_found_before_anything_is_written(toy: str, tmp_path: Path) -> None:
+    nowhere = write_d4rl(tmp_path / "nowhere.hdf5")
+    with pytest.raises(InputError, match="names no environment to act in"):
+        prepare(grid([toy, str(nowhere)], ["rvs"], SCALE), tmp_path / "root", {}, Shelf())
+    with pytest.raises(InputError, match="unknown dataset"):
+        prepare(grid([toy, "hoper-medium-v2"], ["rvs"], SCALE), tmp_path / "root", {}, Shelf())
+    with pytest.raises(InputError, match="at least one cell"):
+        prepare([], tmp_path / "root", {}, Shelf())
+    assert not (tmp_path / "root").exists()
+
+
+def test_groups_share_all_but_numbers(toy: str, tmp_path: Path) -> None:
+    weaker = [Variant(f"alpha = {a}", "rvs+cwbc", {"coefficient": a}) for a in (0.1, 0.5)]
+    wide = Variant("wide", "rvs+cwbc", {"width": 32})
+    longer = Variant("longer", "rvs+cwbc", {"steps": 80})
+    copy = str(write_toy(tmp_path / "copy.hdf5", full_length=False))
+    cells = prepared(*grid([toy, copy], ["rvs", "rvs+cwbc", wide, longer, *weaker], SCALE))
+    labels = [[each.cell.label for each in group] for group in groups(cells, together=True)]
+    one_dataset = [["rvs"], ["rvs+cwbc", "alpha = 0.1", "alpha = 0.5"], ["wide"], ["longer"]]
+    assert labels == one_dataset * 2
+    assert [len(group) for group in groups(cells, together=False)] == [1] * 12
