@@ -17,11 +17,11 @@ from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import d4rl, load, made, store
 from cwbc.device import default_precision, use_device
-from cwbc.errors import InputError, require, unknown
+from cwbc.errors import InputError, need_extra, require, unknown
 from cwbc.experiments import writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import FULL, QUICK, Item
+from cwbc.experiments.item import FULL, QUICK, Findings, Item
 from cwbc.experiments.naming import short_name
 from cwbc.finished import provenance
 from cwbc.grids import local
@@ -140,8 +140,7 @@ def _run(
 ) -> Results:
     run: Callable[..., Results] = local.run
     if command.engine == "ray":
-        from cwbc.grids import on_ray
-
+        on_ray = need_extra("cwbc.grids.on_ray", "ray", "Ray clusters")
         run = functools.partial(on_ray.run, address=command.address)
     notes: dict[str, Any] = {"command": command_line, "preset": "small" if command.quick else "paper"}
     root = Path(command.cells) if command.cells else ROOT
@@ -186,7 +185,7 @@ def _check_place(out: Path) -> None:
         raise InputError(f"{out} holds other files, such as {others[0].name}; give another --out")
 
 
-def _print(item: Item, findings: Any, results: Results, out: Path) -> None:
+def _print(item: Item, findings: Findings, results: Results, out: Path) -> None:
     for claim in findings.claims:
         output(f"{writing.VERDICTS[claim.verdict]}: {claim.text}")
         output(f"    {claim.numbers}")

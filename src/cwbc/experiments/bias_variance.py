@@ -62,7 +62,7 @@ def findings(evidence: Evidence) -> Findings:
         ),
         on_datasets(
             "Hard filtering reduces the bias as well, but with highly increased variance.",
-            f"Filtering has less bias than uniform, and at least {HIGHLY} times the d2(q || p) / |D| of weighting",
+            f"Filtering has less bias than uniform, and at least {HIGHLY} times the d2 / |D| of weighting",
             {
                 dataset: (
                     of[FILTERED].bias < of[UNIFORM].bias
@@ -75,7 +75,7 @@ def findings(evidence: Evidence) -> Findings:
         ),
         on_datasets(
             "In the extreme case, training on trajectories of the best return alone has very high variance.",
-            f"Its d2(q || p) / |D| is at least {VERY_HIGH} times that of the others; so it is unless many tie",
+            f"Its d2 / |D| is at least {VERY_HIGH} times that of the others (so it is, unless many tie)",
             {
                 dataset: (
                     of[EXTREME].divergence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import Literal
 
 from cwbc.experiments.published import QUALITIES, ROBOTS
@@ -20,9 +21,9 @@ def named(dataset: str, datasets: Datasets) -> str:
 
 
 def short_name(name: str) -> str:
-    """The inverse of `named`; other names stay as they are."""
+    """The inverse of `named`; of other names and paths, the last part."""
     parts = re.fullmatch(r"(?:cwbc|d4rl)/([^/]+)/(.+)-v\d+", name)
-    return "-".join(parts.groups()) if parts else name
+    return "-".join(parts.groups()) if parts else PurePath(name).stem
 
 
 def quality(dataset: str) -> str | None:

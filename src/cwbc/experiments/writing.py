@@ -75,14 +75,10 @@ def _pictures(findings: Findings, outcomes: Sequence[Outcome]) -> dict[str, byte
         own = [outcome for outcome in outcomes if outcome.cell.dataset == name]
         dataset = own[0].dataset
         png = reliability_figure([outcome.sweep for outcome in own], dataset.task, dataset)
-        pictures[f"{_file(short_name(name))}.png"] = png
+        pictures[f"{short_name(name)}.png"] = png
     for each in findings.distributions:
-        pictures[f"returns-{_file(each.title.split(':')[0])}.png"] = each.figure()
+        pictures[f"returns-{each.title.split(':')[0]}.png"] = each.figure()
     return pictures
-
-
-def _file(name: str) -> str:
-    return name.replace("/", "-")
 
 
 def _summary(item: Item, findings: Findings, failures: Sequence[Failure], told: Told) -> dict[str, Any]:

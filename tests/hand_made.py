@@ -1,0 +1,65 @@
+"""Outcomes of experiments made by hand: curves whose scores are given, so that verdicts are known."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cwbc.dataset_summary import DatasetSummary
+from cwbc.experiments.naming import named
+from cwbc.grids.cells import Scale, grid
+from cwbc.grids.outcomes import Outcome
+from cwbc.results import Sweep
+from cwbc.tasks import TASKS
+
+SCALE = Scale("small", steps=1, seeds=2, episodes=1, precision="float32")
+ENVIRONMENTS = {"walker2d": "Walker2d-v4", "hopper": "Hopper-v4", "halfcheetah": "HalfCheetah-v4"}
+MARKS = ("low", "data's best", "1x expert", "2x expert")  # the asked returns of a curve
+LOW, BEST = 0.4, 0.8  # of the expert return
+
+
+def summary(dataset: str, counts: Sequence[int] = (6, 2, 1, 1), mean: float = 1000.0) -> DatasetSummary:
+    """A dataset whose best return is 0.8x expert and whose returns have this histogram."""
+    robot = dataset.split("-")[0]
+    best = BEST * TASKS[robot].expert_return
+    edges = tuple(np.linspace(0, best, len(counts) + 1).tolist())
+    episodes = sum(counts)
+    return DatasetSummary(
+        named(dataset, "ours"), ENVIRONMENTS[robot], "0" * 64, episodes, 1000 * episodes, 0.0, best, mean,
+        edges, tuple(counts),
+    )  # fmt: skip
+
+
+def outcome(
+    dataset: str,
+    label: str,
+    scores: Sequence[float],
+    apart: float = 0.0,
+    about: DatasetSummary | None = None,
+    extra: Mapping[float, float] | None = None,
+) -> Outcome:
+    """A curve with these mean scores at MARKS.
+
+    Args:
+        apart: how far the two seeds are from the mean, at every point.
+        extra: scores at further asked returns, by their share of the dataset's best.
+    """
+    about = about or summary(dataset)
+    task = about.task
+    points = dict(zip((LOW, BEST, 1.0, 2.0), scores, strict=True))
+    asked = {share * task.expert_return: found for share, found in points.items()}
+    asked |= {share * about.best: found for share, found in (extra or {}).items()}
+    targets = np.array(sorted(asked))
+    means = task.random_score + np.array([asked[t] for t in targets]) / 100 * _range(about)
+    spread = apart / 100 * _range(about)
+    returns = np.stack([means - spread, means + spread])[:, :, None]
+    (cell,) = grid([about.name], ["rvs"], SCALE)
+    sweep = Sweep(label, np.arange(2), targets, returns, np.ones(returns.shape, np.int64))
+    return Outcome(dataclasses.replace(cell, label=label), Path(label), sweep, about)
+
+
+def _range(about: DatasetSummary) -> float:
+    return about.task.expert_score - about.task.random_score

@@ -1,0 +1,132 @@
+"""`cwbc reproduce` as users meet it: the list, what it refuses, and an item from data to report."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from test_cli import run
+from toys import write_toy
+
+from cwbc.experiments.catalogue import ITEMS
+from cwbc.experiments.item import Item
+from cwbc.experiments.naming import Datasets
+from cwbc.grids import local
+from cwbc.grids.outcomes import Failure, Results
+
+TINY = ("--quick", "--seeds=2", "--steps=4", "--device=cpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class OnFile(Item):
+    """An item whose dataset is a file."""
+
+    def names(self, datasets: Datasets, quick: bool) -> tuple[str, ...]:
+        return self.datasets
+
+
+def on_toy(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put an item's data in the toy's place."""
+    toy = str(write_toy(folder / "toy.hdf5"))
+    fields = vars(ITEMS[name]) | {"datasets": (toy,), "quick_datasets": (toy,)}
+    monkeypatch.setitem(ITEMS, name, OnFile(**fields))
+
+
+def test_without_an_item_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("reproduce") == 0
+    said = capsys.readouterr().out
+    assert len(ITEMS) == 13
+    for item in ITEMS.values():
+        assert item.name in said
+        assert item.place in said
+    table1 = next(line for line in said.splitlines() if line.startswith("table1"))
+    assert "36" in table1
+
+
+def test_mistakes_are_found_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    refused = {
+        "did you mean 'table1'?": ("tabel1",),
+        "--seeds must be at least 1; got 0": ("table1", "--seeds=0"),
+        "--steps must be at least 1; got -5": ("table1", "--steps=-5"),
+        "give --engine ray with it": ("table1", "--address=ray://there"),
+        "cwbc data download walker2d-medium-expert-v2": ("components", "--data=d4rl"),
+    }
+    for expected, arguments in refused.items():
+        assert run("reproduce", *arguments) == 2
+        assert expected in capsys.readouterr().err
+    assert run("reproduce", "dt-concat", "--data=d4rl", "--quick") == 2
+    assert "1 of D4RL's datasets" in capsys.readouterr().err  # a quick run takes one
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_item_from_data_to_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("max-return", tmp_path, monkeypatch)
+    assert run("reproduce", "max-return", *TINY) == 0
+    said = capsys.readouterr().out
+    out = tmp_path / "runs" / "reproduce" / "max-return-quick"
+    assert {"report.html", "summary.json", "claims.md", "results.csv", "max-return.md", "max-return.csv"} <= {
+        file.name for file in out.iterdir()
+    }
+    assert len(list(out.glob("*.png"))) == 1
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    assert {row["dataset"] for row in rows} == {str(tmp_path / "toy.hdf5")}
+    assert {row["method"] for row in rows} == {"rvs", "rvs+cwbc"}
+    assert "4.0" in {row["target"] for row in rows}  # 0.8 of the toy's best, 5
+    summary = json.loads((out / "summary.json").read_text())
+    assert len(summary["claims"]) == 3
+    assert summary["claims"][0]["verdict"] is None  # one dataset cannot tell
+    assert any("quick run" in remark for remark in summary["remarks"])
+    assert summary["provenance"]["command"].startswith("cwbc reproduce max-return")
+    page = (out / "report.html").read_text()
+    for claim in summary["claims"]:
+        assert claim["text"] in said
+        assert claim["text"].split("'")[0] in page
+    # The same command again trains nothing.
+    checkpoints = {file: file.stat().st_mtime_ns for file in tmp_path.glob("runs/cells/*/checkpoint*")}
+    assert len(checkpoints) == 2
+    assert run("reproduce", "max-return", *TINY) == 0
+    assert {file: file.stat().st_mtime_ns for file in checkpoints} == checkpoints
+
+
+def test_items_that_train_nothing_and_places_that_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("bias-variance", tmp_path, monkeypatch)
+    assert run("reproduce", "bias-variance", "--out", "mine") == 0
+    assert {"report.html", "summary.json"} <= {file.name for file in (tmp_path / "mine").iterdir()}
+    assert not (tmp_path / "runs").exists()
+    assert run("reproduce", "bias-variance", "--out", "mine") == 0
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "diary.txt").write_text("dear diary")
+    assert run("reproduce", "bias-variance", "--out", "theirs") == 2
+    assert "holds other files, such as diary.txt" in capsys.readouterr().err
+
+
+def test_a_failed_cell_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("components", tmp_path, monkeypatch)
+
+    def fail(cells, root, **settings):  # type: ignore[no-untyped-def]
+        return Results([], [Failure(cell, root, "went where no number is") for cell in cells])
+
+    monkeypatch.setattr(local, "run", fail)
+    assert run("reproduce", "components", *TINY) == 1
+    assert "rvs+cwbc: went where no number is" in capsys.readouterr().err
+    out = tmp_path / "runs" / "reproduce" / "components-quick"
+    assert "went where no number is" in (out / "report.html").read_text()
+    summary = json.loads((out / "summary.json").read_text())
+    assert len(summary["failures"]) == 3
+    assert {claim["verdict"] for claim in summary["claims"]} == {None}
