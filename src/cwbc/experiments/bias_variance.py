@@ -18,9 +18,9 @@ from cwbc.weighting import ByReturn
 UNIFORM, FILTERED, WEIGHTED, EXTREME = "uniform", "top 10 %", "weighted", "best return only"
 HIGHLY, VERY_HIGH = 1.5, 5
 _TERMS = {
-    "scarcity": ("E_q[1/N]", "variance: few episodes of what is drawn"),
-    "divergence": ("d2(q || p) / |D|", "variance: uneven use of the data"),
-    "bias": ("TV(p*, q)²", "bias: far from the best"),
+    "scarcity": ("E_q[1/N]", "variance: scarce episodes"),
+    "divergence": ("d2(q || p) / |D|", "variance: uneven use"),
+    "bias": ("TV(p*, q)²", "bias"),
 }
 
 
@@ -97,8 +97,12 @@ def findings(evidence: Evidence) -> Findings:
     return Findings(claims, tables, charts)
 
 
+def _written(value: float) -> str:
+    return f"{value:.3g}" if value >= 1e-6 else "0"
+
+
 def _table(found: dict[str, Bound]) -> Table:
-    columns = [Column(name, note, lambda x: f"{x:.3g}", "lower") for name, note in _TERMS.values()]
+    columns = [Column(name, note, _written, "lower") for name, note in _TERMS.values()]
     rows = [Row(name, [Cell(getattr(each, term)) for term in _TERMS]) for name, each in found.items()]
     return Table("drawn", columns, rows)
 
@@ -108,7 +112,7 @@ def _charts(dataset: str, found: dict[str, Bound]) -> list[Chart]:
         interval_chart(
             f"{dataset}: {title}",
             [Estimate(name, getattr(each, term)) for name, each in found.items()],
-            Axis(note, written=lambda x: f"{x:.3g}"),
+            Axis(note, written=_written),
         )
         for term, (title, note) in _TERMS.items()
     ]

@@ -42,7 +42,7 @@ def bound(returns: Array, probabilities: Array, bins: int = BINS) -> Bound:
     return Bound(
         scarcity=float((drawn / counts).sum()),
         divergence=float(np.square(probabilities).sum()),  # p_D is 1 / |D| for each, so |D| cancels
-        bias=float(1 - drawn[-1]) ** 2,  # the best return is in the last bin, which is never empty
+        bias=float(drawn[:-1].sum()) ** 2,  # the best return is in the last bin, which is never empty
     )
 
 

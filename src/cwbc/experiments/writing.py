@@ -23,6 +23,7 @@ from cwbc.wording import amount
 
 PAGE, SUMMARY, RESULTS, CLAIMS = "report.html", "summary.json", "results.csv", "claims.md"
 VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}
+_LOOKS = {True: "good", False: "bad", None: ""}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +128,14 @@ def _page(
     if failures:
         reasons = [f"{each.cell.dataset}, {each.cell.label}: {each.reason}" for each in failures]
         sections.append(Section("What failed", list(map(paragraph, reasons))))
-    sections.append(Section("Tables", [table.to_html() for table in findings.tables.values()]))
+    tables = [table.to_html() for table in findings.tables.values()]
+    if len(tables) > 1:
+        tables = [
+            part
+            for name, html in zip(findings.tables, tables, strict=True)
+            for part in (paragraph(name), html)
+        ]
+    sections.append(Section("Tables", tables))
     if charts:
         sections.append(Section("Charts", charts))
     sections.append(
@@ -143,7 +151,8 @@ def _page(
 
 def _claims(claims: Sequence[Claim]) -> str:
     rows = "".join(
-        f"<dt>{VERDICTS[claim.verdict]}</dt><dd>{escape(claim.text)}\n{escape(claim.numbers)}</dd>"
+        f'<dt class="{_LOOKS[claim.verdict]}">{VERDICTS[claim.verdict]}</dt>'
+        f"<dd><strong>{escape(claim.text)}</strong>\n{escape(claim.numbers)}</dd>"
         for claim in claims
     )
     return f'<dl class="facts">{rows}</dl>'
