@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import os
@@ -11,30 +12,19 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from toy_cells import EPISODES, TARGETS, tables, toy_cells
 from toys import write_toy
 
 import cwbc
 from cwbc import training
 from cwbc.grids import local
-from cwbc.grids.cells import Cell, Scale, Variant, grid
 from cwbc.grids.prepared import Shelf, prepare
 from cwbc.grids.standing import Standing
 from cwbc.policy import Policies
 from cwbc.training import Interrupted
-
-SCALE = Scale("small", steps=30, seeds=2, episodes=2, precision="float32")
-TARGETS = (-2.0, 2.0)
-SMALL = {"width": 16, "batch_size": 8, "context": 5}
-
-
-def cells(data: Path, *labels: str, **options: Any) -> tuple[Cell, ...]:
-    """One cell for each method, small enough for tests."""
-    variants = [Variant(label, label, {**SMALL, **options}) for label in labels]
-    return grid([str(data)], variants, SCALE, TARGETS)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +34,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 7)
+    monkeypatch.setattr(training, "chunk_length", lambda *_: 10)
 
 
 def stop_after(polls: int) -> Callable[[], bool]:
@@ -52,31 +42,27 @@ def stop_after(polls: int) -> Callable[[], bool]:
     return lambda: next(count) > polls
 
 
-def tables(root: Path) -> dict[str, bytes]:
-    """The results of all cells, by directory."""
-    return {path.parent.name: path.read_bytes() for path in root.glob("*/results.csv")}
-
-
 @pytest.mark.usefixtures("short_chunks")
 def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = cells(toy, "bc", "rvs+cwbc", "rvs+w+c")  # the latter two are one
+    asked = toy_cells(toy, 2)
+    asked = (*asked, dataclasses.replace(asked[1], label="again"))  # by another name
     seen: list[Standing] = []
     first = local.run(asked, tmp_path, notes={"command": "me"}, progress=seen.append)
     assert not first.failures
     assert [outcome.cell for outcome in first.outcomes] == list(asked)
-    assert [outcome.sweep.method for outcome in first.outcomes] == ["bc", "rvs+cwbc", "rvs+w+c"]
+    assert [outcome.sweep.method for outcome in first.outcomes] == ["rvs 0", "rvs 1", "again"]
     assert len(tables(tmp_path)) == 2
     directory = first.outcomes[1].directory
     config = json.loads((directory / "config.json").read_text())
     assert (config["notes"]["command"], config["notes"]["dataset"]) == ("me", str(toy))
-    again = cwbc.evaluate(Policies.load(directory), targets=TARGETS, episodes=2)
+    again = cwbc.evaluate(Policies.load(directory), targets=TARGETS, episodes=EPISODES)
     np.testing.assert_array_equal(again.returns, first.outcomes[1].sweep.returns)
 
     assert all(standing.total == 2 for standing in seen[1:])
     assert [s.finished for s in seen] == sorted(s.finished for s in seen)
     assert (seen[0].remark, seen[-1].headline) == (f"reading {toy}", "2/2 cells finished")
     doing = {str(running) for standing in seen for running in standing.running}
-    assert {"training 7/30", "training 30/30", "evaluating 10/10"} <= doing
+    assert {"training 10/30", "training 30/30", "evaluating 10/10"} <= doing
 
     monkeypatch.setattr(training, "train", None)
     second = local.run(asked, tmp_path)
@@ -86,9 +72,10 @@ def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert not list((tmp_path / ".leases").iterdir())
 
 
+@pytest.mark.usefixtures("short_chunks")
 def test_a_failing_cell_leaves_the_others_alone(toy: Path, tmp_path: Path) -> None:
-    (broken,) = cells(toy, "rvs", learning_rate=1e38)
-    (occupied, fine) = cells(toy, "bc", "rvs+cwbc")
+    (broken,) = toy_cells(toy, 1, learning_rate=1e38)
+    (occupied, fine) = toy_cells(toy, 2)
     probe = prepare([occupied], tmp_path, {}, Shelf())[0].directory
     probe.mkdir(parents=True)
     (probe / "diary.txt").write_text("dear diary")
@@ -102,7 +89,7 @@ def test_a_failing_cell_leaves_the_others_alone(toy: Path, tmp_path: Path) -> No
 @pytest.mark.usefixtures("short_chunks")
 def test_a_stopped_grid_goes_on(toy: Path, tmp_path: Path) -> None:
     """Wherever it is stopped, between cells, in training or in evaluation, the table comes out the same."""
-    asked = cells(toy, "bc", "rvs")
+    asked = toy_cells(toy, 2)
     local.run(asked, tmp_path / "whole")
     stops = 0
     for patience in itertools.count(3, 5):
@@ -132,9 +119,10 @@ def logged(*arguments):
         file.write(arguments[4].name + "\\n")
     return train(*arguments)
 training.train = logged
-from grids.test_local import cells
+from toy_cells import toy_cells
+import toys
 from cwbc.grids import local
-asked = cells(Path(sys.argv[1]), *{labels!r}, steps={steps})
+asked = toy_cells(Path(sys.argv[1]), {count}, {steps})
 results = local.run(asked, Path(sys.argv[2]), lease_seconds={seconds})
 print(len(results.outcomes), len(results.failures))
 """
@@ -143,11 +131,9 @@ print(len(results.outcomes), len(results.failures))
 class Processes:
     """Grids in processes of their own, in one folder."""
 
-    def __init__(
-        self, toy: Path, tmp_path: Path, labels: tuple[str, ...], steps: int, seconds: float = 600
-    ) -> None:
+    def __init__(self, toy: Path, tmp_path: Path, count: int, steps: int, seconds: float = 600) -> None:
         self.root, self.log = tmp_path / "cells", tmp_path / "log"
-        program = PROGRAM.format(path=sys.path, labels=labels, steps=steps, seconds=seconds)
+        program = PROGRAM.format(path=sys.path, count=count, steps=steps, seconds=seconds)
         self._command = [sys.executable, "-c", program, str(toy), str(self.root), str(self.log)]
 
     def start(self) -> subprocess.Popen[str]:
@@ -163,17 +149,21 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) ->
         time.sleep(0.01)
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("compiled")
+
+
 @pytest.fixture
-def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def compiled(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All processes compile the same programs."""
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 @pytest.mark.usefixtures("compiled")
 def test_a_killed_process_costs_nothing_that_was_finished(toy: Path, tmp_path: Path) -> None:
-    labels = ("bc", "rvs")
-    processes = Processes(toy, tmp_path, labels, 400)
+    processes = Processes(toy, tmp_path, 2, 400)
     with processes.start() as killed:
         wait_for(lambda: len(processes.begun()) == 2, killed)
         second = processes.root / processes.begun()[1]
@@ -185,13 +175,13 @@ def test_a_killed_process_costs_nothing_that_was_finished(toy: Path, tmp_path: P
         assert other.communicate()[0] == "2 0\n"
     assert all(path.stat().st_mtime_ns == before for path, before in finished.items())
     assert len(processes.begun()) == 3  # the one that was cut off, again
-    local.run(cells(toy, *labels, steps=400), tmp_path / "whole")
+    local.run(toy_cells(toy, 2, 400), tmp_path / "whole")
     assert tables(processes.root) == tables(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("compiled")
 def test_two_processes_share_the_work(toy: Path, tmp_path: Path) -> None:
-    processes = Processes(toy, tmp_path, ("bc", "rvs", "rvs+c", "bc+f"), 200)
+    processes = Processes(toy, tmp_path, 4, 400)
     with processes.start() as one, processes.start() as two:
         assert [process.communicate()[0] for process in (one, two)] == ["4 0\n", "4 0\n"]
     assert len(processes.begun()) == len(set(processes.begun())) == 4
@@ -199,7 +189,7 @@ def test_two_processes_share_the_work(toy: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("compiled")
 def test_a_frozen_process_is_replaced_and_does_not_write(toy: Path, tmp_path: Path) -> None:
-    processes = Processes(toy, tmp_path, ("rvs",), 4000, 1.0)
+    processes = Processes(toy, tmp_path, 1, 4000, 1.0)
     with processes.start() as frozen:
         wait_for(lambda: list(processes.root.glob("*/checkpoint.safetensors")), frozen)
         frozen.send_signal(signal.SIGSTOP)
@@ -216,12 +206,11 @@ def test_a_frozen_process_is_replaced_and_does_not_write(toy: Path, tmp_path: Pa
 
 @pytest.mark.usefixtures("compiled")
 def test_all_devices_work(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    labels = ("bc", "rvs", "rvs+c")
-    local.run(cells(toy, *labels, steps=200), tmp_path / "one")
+    local.run(toy_cells(toy, 3, 400), tmp_path / "one")
     monkeypatch.setenv(
         "XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
     )
-    processes = Processes(toy, tmp_path, labels, 200)
+    processes = Processes(toy, tmp_path, 3, 400)
     with processes.start() as two:
         wait_for(lambda: len(list((processes.root / ".leases").glob("*/*"))) == 2, two)
         assert two.communicate()[0] == "3 0\n"

@@ -70,9 +70,13 @@ class Lease:
 
     def check(self) -> None:
         """Raise LeaseLost if another process has taken over."""
-        successor = self.path.with_name(str(int(self.path.name) + 1))
-        if successor.exists() or _owner(self.path).get("token") != self.token:
+        if self.is_lost():
             raise LeaseLost(f"another process has taken over {self.path.parent.name}")
+
+    def is_lost(self) -> bool:
+        """Whether another process has taken over."""
+        successor = self.path.with_name(str(int(self.path.name) + 1))
+        return successor.exists() or _owner(self.path).get("token") != self.token
 
     def release(self, finished: bool = False) -> None:
         """Let others have it; where all is finished, nothing stays behind."""

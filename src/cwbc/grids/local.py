@@ -53,9 +53,20 @@ def run(
     shelf = Shelf()
     reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
     prepared = prepare(cells, root, notes or {}, shelf, reading)
+    return gather(prepared, settle(prepared, shelf, tell, should_stop, lease_seconds))
+
+
+def settle(
+    prepared: Sequence[Prepared],
+    shelf: Shelf,
+    tell: Show,
+    should_stop: Callable[[], bool],
+    lease_seconds: float,
+) -> dict[Path, str]:
+    """Bring prepared cells to their end; hands back why some failed, by directory."""
     engine = _Engine({each.directory: each for each in prepared}, tell, should_stop, lease_seconds)
     engine.run(shelf)
-    return gather(prepared, engine.reasons)
+    return engine.reasons
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +154,8 @@ class _Engine:
         except leases.LeaseLost:
             pass  # whoever has it now is waited for
         except _FAILURES as error:
+            if any(held.lease.is_lost() for held in mine):
+                return  # its new owner was in the way
             if len(mine) == 1:
                 self._settle(mine[0].cell, reason=" ".join(str(error).split()) or type(error).__name__)
                 return

@@ -19,13 +19,14 @@ from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.finished import is_measured
 from cwbc.grids.cells import Cell
+from cwbc.methods import to_json
 from cwbc.recordings import Recording
 from cwbc.results import same_target
 from cwbc.tasks import Task
 from cwbc.trajectories import Trajectories
 
 ROOT = Path("runs/cells")
-_LEASES = ".leases"  # hidden: what lies below it is nobody's run
+LEASES = ".leases"  # hidden: what lies below it is nobody's run
 _LARGEST_GROUP = 16
 
 
@@ -49,7 +50,7 @@ class Prepared:
     @property
     def lease(self) -> Path:
         """Where processes agree on who runs this cell."""
-        return self.root / _LEASES / self.fingerprint[:16]
+        return self.root / LEASES / self.fingerprint[:16]
 
     def is_finished(self) -> bool:
         """Whether its results are there, measured as asked; damaged ones are none."""
@@ -116,7 +117,14 @@ def _prepared(
     assert data.environment is not None  # the shelf has no other
     design = Design.fit(cell.method, data, cell.training.context)
     targets = asked_targets(cell, data.task, data.best)
-    config = runs.configuration(data, design, cell.training, cell.seeds, {})
+    # Not all of runs.configuration: to ask which device there is would take hold of it.
+    config = {
+        "method": to_json(design.method),
+        "training": to_json(cell.training),
+        "seeds": cell.seeds,
+        "horizon": design.horizon,
+        "dataset": summary.to_json(),
+    }
     identity = {**runs.identity(config), "targets": targets, "episodes": cell.episodes}
     text = json.dumps(_canonical(identity), sort_keys=True)
     fingerprint = hashlib.sha256(text.encode()).hexdigest()
