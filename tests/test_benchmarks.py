@@ -134,9 +134,9 @@ def test_operations_are_those_that_the_compiler_counts(name: str) -> None:
     design = Design.fit(method, data, training.context)
     on_device = sampling.to_device(data, design.method)
     parameters = jax.eval_shape(design.initialize, jax.random.key(0))
-    episodes, rows = on_device.episodes, on_device.rows
+    drawn_from = (on_device.episodes, on_device.numbers)
     step = (jnp.uint32(0), jnp.int32(0))
-    batch = jax.eval_shape(lambda: updates.draw(design, training, episodes, *step, rows.at))
+    batch = jax.eval_shape(lambda: updates.draw(training, *drawn_from, *step, on_device.rows.at))
 
     def loss(parameters: Parameters, batch: updates.Batch) -> jax.Array:
         return updates.losses(design, parameters | design.prepared(parameters), batch)[0]
