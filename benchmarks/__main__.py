@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import math
 import os
 import platform
 import sys
@@ -17,6 +18,12 @@ from benchmarks.rows import Report, Row
 from cwbc.errors import InputError, unknown
 
 Subject = Callable[[], Iterator[Row]]
+
+CPU = (
+    "start", "limits", "step", "regularizer", "simulation", "sweep", "making", "loading", "importing",
+    "growth-step", "growth-files",
+)  # fmt: skip
+GPU = ("limits", "training", "streaming", "sweep", "growth")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,10 +40,16 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--gpu", action="store_true", help="measure on an NVIDIA GPU instead of the CPU")
     parser.add_argument(
-        "--only", nargs="+", metavar="NAME", help="only these subjects; a wrong name lists all"
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        help=f"only these subjects; on a CPU {', '.join(CPU)}; on a GPU {', '.join(GPU)}",
     )
     parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="default: runs/benchmarks/cpu.json or gpu.json"
+        "--json",
+        type=Path,
+        metavar="PATH",
+        help="default: runs/benchmarks/cpu.json, or cpu-NAME.json of a part",
     )
     parser.add_argument(
         "--against", type=Path, metavar="PATH", help="a stored JSON to compare the ratios with"
@@ -48,10 +61,17 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if not 1 <= options.tolerance < math.inf:
+        raise InputError(f"--tolerance must be at least 1; got {options.tolerance:g}")
+    names = _chosen(GPU if options.gpu else CPU, options.only)
     stored = None if options.against is None else rows.read(options.against)
-    place = options.json or Path("runs/benchmarks") / ("gpu.json" if options.gpu else "cpu.json")
-    subjects = _chosen(_gpu_subjects() if options.gpu else _cpu_subjects(), options.only)
-    report = _measured(subjects, place)
+    parts = ["gpu" if options.gpu else "cpu", *(options.only or ())]  # a part does not replace the whole
+    place = options.json or Path("runs/benchmarks") / f"{'-'.join(parts)}.json"
+    subjects = _gpu_subjects() if options.gpu else _cpu_subjects()
+    report = _begun()
+    if stored is not None:
+        comparison.check_device(stored, report.device)
+    report = _measured(report, {name: subjects[name] for name in names}, place)
     print(tables.report_table(report))
     _draw(place, report)
     print(f"JSON: {place}")
@@ -106,21 +126,21 @@ def _gpu_subjects() -> dict[str, Subject]:
     }
 
 
-def _chosen(subjects: dict[str, Subject], names: Sequence[str] | None) -> dict[str, Subject]:
+def _chosen(subjects: Sequence[str], names: Sequence[str] | None) -> list[str]:
     for name in names or ():
         if name not in subjects:
             raise unknown("subject", name, subjects)
-    return {name: subject for name, subject in subjects.items() if not names or name in names}
+    return [name for name in subjects if not names or name in names]
 
 
-def _measured(subjects: dict[str, Subject], place: Path) -> Report:
-    """The rows of every subject; what is measured is kept at once, as a run may be cut off."""
+def _begun() -> Report:
+    """A report about this machine, without rows."""
     import jax
     import mujoco
     import numpy
 
     device = jax.devices()[0]
-    report = Report(
+    return Report(
         device="cpu" if device.platform == "cpu" else device.device_kind,
         processor=_processor(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -128,6 +148,10 @@ def _measured(subjects: dict[str, Subject], place: Path) -> Report:
         | {module.__name__: module.__version__ for module in (jax, mujoco, numpy)},
         rows=(),
     )
+
+
+def _measured(report: Report, subjects: dict[str, Subject], place: Path) -> Report:
+    """With the rows of every subject; what is measured is kept at once, as a run may be cut off."""
     began = time.monotonic()
     for name, subject in subjects.items():
         for row in subject():

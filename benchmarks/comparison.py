@@ -7,6 +7,8 @@ import dataclasses
 from benchmarks.rows import Report, Row
 from cwbc.errors import InputError
 
+_SHORTEST = 0.05  # seconds: what takes less is decided by what else the machine does
+
 
 @dataclasses.dataclass(frozen=True)
 class Change:
@@ -24,17 +26,26 @@ class Change:
         return better / worse if self.now.more_is_better else worse / better
 
 
-def compare(stored: Report, now: Report) -> list[Change]:
-    """Every row with a limit that both runs have; refused where they ran on devices of different kinds."""
-    if stored.device != now.device:
+def check_device(stored: Report, device: str) -> None:
+    """Refuse a stored run of another kind of device."""
+    if stored.device != device:
         raise InputError(
-            f"the stored run is from the device {stored.device!r}, this one from {now.device!r}; "
+            f"the stored run is from the device {stored.device!r}, this one from {device!r}; "
             "only runs on one kind of device are compared"
         )
+
+
+def compare(stored: Report, now: Report) -> list[Change]:
+    """Every row with a limit that both runs have, but for times that are too short to compare."""
     before = {row.label: row for row in stored.rows if row.limit is not None}
-    return [
+    pairs = [
         Change(before[row.label], row) for row in now.rows if row.limit is not None and row.label in before
     ]
+    return [pair for pair in pairs if not (_is_short(pair.stored) or _is_short(pair.now))]
+
+
+def _is_short(row: Row) -> bool:
+    return row.unit == "s" and row.measured < _SHORTEST
 
 
 def worsened(changes: list[Change], tolerance: float) -> list[Change]:

@@ -85,5 +85,7 @@ def read(path: Path) -> Report:
         return Report.from_json(json.loads(path.read_bytes()))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; --json {path} writes one") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; expected a file that --json wrote") from None
     except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path} is no report of benchmarks ({error!r}); --json writes one") from error
+        raise InputError(f"{path} is no report of benchmarks, or it is damaged; --json writes one") from error

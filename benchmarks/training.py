@@ -74,7 +74,7 @@ def cpu_regularizer() -> Iterator[Row]:
             "ms",
             1e3 * plain_time / chunk,
             "rvs",
-            promise=1.1 + raised.data.episodes.raised_share,
+            promise=1.1 + raised.data.episodes.most_raised,
         )
 
 
@@ -119,8 +119,8 @@ def _gpu_rows(name: str, trainee: Trainee, compiling: float, step: float, target
     )
     yield Row(f"{name}: a step", 1e3 * step, "ms")
     yield Row(f"{name}: compiling", compiling, "s")
-    if trainee.data.episodes.raised_share:
-        yield Row(f"{name}: windows that are raised", 100 * trainee.data.episodes.raised_share, "%")
+    if trainee.data.episodes.most_raised:
+        yield Row(f"{name}: windows that are raised", 100 * trainee.data.episodes.most_raised, "%")
     yield Row(
         f"{name}: matrix products",
         flops / step / 1e12,

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import rows
-from benchmarks.comparison import compare, worsened
+from benchmarks.comparison import check_device, compare, worsened
 from benchmarks.inputs import logged
 from benchmarks.rows import Report, Row
 from benchmarks.tables import report_table
@@ -63,6 +63,8 @@ def test_what_is_no_report_is_told(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match="is no report of benchmarks"):
         rows.read(path)
+    with pytest.raises(InputError, match="expected a file"):
+        rows.read(tmp_path)
 
 
 def test_the_speed_of_the_machine_does_not_matter() -> None:
@@ -92,9 +94,14 @@ def test_points_of_a_curve_are_told_apart() -> None:
     assert worse_names(REPORT, with_rows(CURVE[0], last)) == ["load with 1,000 steps of data"]
 
 
+def test_what_takes_no_time_is_not_compared() -> None:
+    first = dataclasses.replace(CURVE[0], measured=0.03)
+    assert worse_names(REPORT, with_rows(first)) == []
+
+
 def test_devices_of_two_kinds_are_not_compared() -> None:
     with pytest.raises(InputError, match="only runs on one kind of device"):
-        compare(dataclasses.replace(REPORT, device="NVIDIA H200"), REPORT)
+        check_device(dataclasses.replace(REPORT, device="NVIDIA H200"), "cpu")
 
 
 def test_the_table_shows_every_row() -> None:
@@ -113,18 +120,25 @@ def test_the_command(
     def subject() -> Iterator[Row]:
         yield from measured
 
+    monkeypatch.setattr(command, "CPU", ("all",))
     monkeypatch.setattr(command, "_cpu_subjects", lambda: {"all": subject})
     stored, now = tmp_path / "stored.json", tmp_path / "now.json"
     assert command.main(["--json", str(stored)]) == 0
     assert stored.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert command.main(["--json", str(now), "--against", str(stored)]) == 0
-    assert "5 ratios compared" in capsys.readouterr().out
+    assert "4 ratios compared" in capsys.readouterr().out
     measured[1] = dataclasses.replace(COST, measured=30.0)
     assert command.main(["--json", str(now), "--against", str(stored)]) == 1
     assert capsys.readouterr().out.splitlines()[-1].split() == ["raised", "1.50x", "15.00x", "10.00"]
     assert command.main(["--json", str(now), "--against", str(stored), "--tolerance", "11"]) == 0
+    for wrong in (["--tolerance", "nan"], ["--only", "nothing"], ["--against", str(tmp_path)]):
+        assert command.main([*wrong, "--json", str(now)]) == 2
     assert command.main(["--only", "al"]) == 2
     assert "did you mean 'all'" in capsys.readouterr().err
+
+
+def test_every_subject_has_a_name() -> None:
+    assert tuple(command._cpu_subjects()) == command.CPU
 
 
 @pytest.mark.parametrize("name", ["rvs+c", "dt"])
@@ -134,9 +148,9 @@ def test_operations_are_those_that_the_compiler_counts(name: str) -> None:
     design = Design.fit(method, data, training.context)
     on_device = sampling.to_device(data, design.method)
     parameters = jax.eval_shape(design.initialize, jax.random.key(0))
-    episodes, rows = on_device.episodes, on_device.rows
+    drawn_from = (on_device.episodes, on_device.numbers)
     step = (jnp.uint32(0), jnp.int32(0))
-    batch = jax.eval_shape(lambda: updates.draw(design, training, episodes, *step, rows.at))
+    batch = jax.eval_shape(lambda: updates.draw(training, *drawn_from, *step, on_device.rows.at))
 
     def loss(parameters: Parameters, batch: updates.Batch) -> jax.Array:
         return updates.losses(design, parameters | design.prepared(parameters), batch)[0]

@@ -56,7 +56,7 @@ def device(probabilities: NDArray[np.float64] | None = None) -> Source:
         return to_device(DATA, parse("rvs+c"))
     plain = to_device(DATA, parse("rvs"))
     changed = dataclasses.replace(plain.episodes, thresholds=jnp.asarray(thresholds(probabilities)[None]))
-    return Source(changed, plain.rows)
+    return dataclasses.replace(plain, episodes=changed)
 
 
 def rows_of(window: Window) -> NDArray[np.int64]:

@@ -23,8 +23,9 @@ from cwbc.device import Place
 from cwbc.errors import DivergenceError, InputError
 from cwbc.methods import Method, Training, parse, small
 from cwbc.policy import Policies, Policy
+from cwbc.regularizers import Conservative
 from cwbc.sampling import Source
-from cwbc.training import Interrupted, train
+from cwbc.training import Interrupted, train, train_together
 
 SETTINGS = Training(steps=30, batch_size=8, context=5)
 
@@ -39,6 +40,10 @@ def tiny(name: str, **optimizer: Any) -> Method:
 
 def assert_same(one: Policies, other: Policies) -> None:
     jax.tree.map(np.testing.assert_array_equal, one.parameters, other.parameters)
+
+
+def assert_close(one: Policies, other: Policies) -> None:
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), one.parameters, other.parameters)
 
 
 @pytest.fixture
@@ -196,7 +201,7 @@ def test_an_infinite_loss_names_seed_and_step(tmp_path: Path, monkeypatch: pytes
         return state, {"loss": losses["loss"].at[3, 1].set(np.inf)} if first_step == 14 else losses
 
     monkeypatch.setattr(training, "run_chunk", poisoned)
-    with pytest.raises(DivergenceError, match="the loss became inf for seed 9 at step 17"):
+    with pytest.raises(DivergenceError, match="the loss of rvs became inf for seed 9 at step 17"):
         train(toy_data(), tiny("rvs"), SETTINGS, (8, 9), tmp_path / "r")
     assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
 
@@ -262,3 +267,62 @@ def test_a_killed_command_goes_on_and_ends_the_same(tmp_path: Path, monkeypatch:
 def _modified(directory: Path) -> int:
     path = directory / "checkpoint.safetensors"
     return path.stat().st_mtime_ns if path.exists() else 0
+
+
+ABLATED = ("rvs+w+c", "rvs+c")
+
+
+def ablated() -> list[Method]:
+    """Methods of one form: other coefficients, learning rates, weightings, and shares that are raised."""
+    methods = [tiny(ABLATED[0]), tiny(ABLATED[1], learning_rate=0.01), tiny(ABLATED[0])]
+    stronger = dataclasses.replace(methods[2].regularizer or Conservative(), coefficient=5.0, percentile=50)
+    methods[2] = dataclasses.replace(methods[2], regularizer=stronger)
+    return methods
+
+
+def test_methods_trained_together_are_those_trained_alone(tmp_path: Path) -> None:
+    data, seeds, methods = toy_data(), (3, 4), ablated()
+    places = [tmp_path / str(number) for number in range(len(methods))]
+    together = train_together(data, methods, SETTINGS, seeds, places)
+    for method, place, one in zip(methods, places, together, strict=True):
+        alone = train(data, method, SETTINGS, seeds, tmp_path / f"{place.name}-alone")
+        # Rounding differs: for the largest share, windows that another does not raise have the weight 0.
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), one.parameters, alone.parameters
+        )
+        assert_same(one, Policies.load(place))
+        losses, alone_losses = (
+            [json.loads(line)["loss"] for line in (path / "metrics.jsonl").read_text().splitlines()]
+            for path in (place, tmp_path / f"{place.name}-alone")
+        )
+        np.testing.assert_allclose(losses, alone_losses, rtol=1e-3)
+    first, *others = together
+    assert not any(
+        np.allclose(first.parameters["layer0"]["weight"], o.parameters["layer0"]["weight"]) for o in others
+    )
+
+
+def test_methods_that_differ_in_numbers_are_compiled_once() -> None:
+    updates._chunk_program.cache_clear()
+    train_together(toy_data(), ablated(), SETTINGS, (3,))
+    assert updates._chunk_program.cache_info().misses == 1
+    train(toy_data(), tiny("rvs+w+c", weight_decay=0.5), SETTINGS, (3,))
+    assert updates._chunk_program.cache_info().misses == 1
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_those_that_were_cut_off_together_go_on_from_where_each_is(tmp_path: Path) -> None:
+    data, seeds, methods = toy_data(), (3,), ablated()[:2]
+    places = [tmp_path / "one", tmp_path / "two"]
+    with pytest.raises(Interrupted):
+        train_together(data, methods, SETTINGS, seeds, places, should_stop=stop_after(2))  # type: ignore[arg-type]
+    with pytest.raises(Interrupted):  # the second is one chunk further now
+        train(data, methods[1], SETTINGS, seeds, places[1], should_stop=stop_after(1))  # type: ignore[arg-type]
+    told: list[int] = []
+    resumed = train_together(data, methods, SETTINGS, seeds, places, progress=told.append)
+    assert told == [21, 28, 30, 28, 30]
+    for one, method in zip(resumed, methods, strict=True):
+        whole = train(data, method, SETTINGS, seeds)
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), one.parameters, whole.parameters
+        )

@@ -16,8 +16,10 @@ from toys import toy_data
 
 from cwbc import streaming, updates
 from cwbc.design import Design
+from cwbc.hyperparameters import Numbers
 from cwbc.methods import Optimizer, Training, parse, small
 from cwbc.sampling import Source, Window, in_host_memory, to_device
+from cwbc.sampling import side_by_side as side_by_side_data
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Batch, Losses, State, batch_of, draw, initialize, losses, run_chunk, shares_of
 
@@ -50,7 +52,7 @@ def window(data: Trajectories, episodes: list[int], context: int = 5) -> Window:
 
 def on(design: Design, window: Window, key: jax.Array) -> Batch:
     """A batch of these windows, whose raises and dropout come from one key."""
-    return batch_of(design, window, jax.random.uniform(key, (window.raised,)), key)
+    return batch_of(window, Numbers.of(design.method), jax.random.uniform(key, (window.raised,)), key)
 
 
 def loss(design: Design, parameters: dict[str, Any], batch: Batch) -> tuple[jax.Array, Losses]:
@@ -240,6 +242,25 @@ def test_seeds_side_by_side_as_on_a_gpu_equal_seeds_in_turn(
     )
 
 
+def test_methods_side_by_side_as_on_a_gpu_equal_methods_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    designs, seeds = [tiny("rvs+w+c"), tiny("rvs+c")], (0, 5)
+    data = side_by_side_data([to_device(toy_data(), design.method) for design in designs])
+
+    def trained_together() -> tuple[State, Losses]:
+        starts = [initialize(designs[0], TRAINING, seeds) for _ in designs]
+        start = jax.tree.map(lambda *x: jnp.concatenate(x), *starts)
+        return run_chunk(designs[0], TRAINING, start, data, seeds, 0, 10)
+
+    turns, losses_in_turn = trained_together()
+    with side_by_side(monkeypatch):
+        together, losses_together = trained_together()
+    assert losses_together["loss"].shape == (10, 4)
+    np.testing.assert_allclose(losses_together["loss"], losses_in_turn["loss"], rtol=1e-3)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-3), together.parameters, turns.parameters
+    )
+
+
 def test_the_learning_rate_warms_up_over_a_tenth_of_the_training() -> None:
     design = tiny("rvs")
     before = initialize(design, TRAINING, (0,)).parameters["layer0"]["weight"]
@@ -270,7 +291,7 @@ def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
     before = jax.tree.map(lambda x: x[0], initialize(design, TRAINING, (0,)).parameters)
     after = jax.tree.map(lambda x: x[0], train_state(design, (0,), [1]).parameters)
     data = to_device(toy_data(), method)
-    batch = draw(design, TRAINING, data.episodes, jnp.uint32(0), jnp.int32(0), data.rows.at)
+    batch = draw(TRAINING, data.episodes, data.numbers, jnp.uint32(0), jnp.int32(0), data.rows.at)
     gradients = jax.grad(lambda p: loss(design, p, batch)[0])(before)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
     assert norm > 1e-7  # so it is clipped, to a size where Adam's epsilon shows it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.hyperparameters import Numbers
 from cwbc.methods import Method
 from cwbc.trajectories import Trajectories
 
@@ -29,8 +31,10 @@ class Episodes:
     selected: jax.Array  # [episode] raised by the regularizer
     observation_mean: jax.Array  # [dimension]
     observation_deviation: jax.Array  # [dimension]
-    # The part of the draws that is raised; where there are both kinds, each is drawn by its own thresholds.
-    raised_share: float = dataclasses.field(metadata={"static": True})
+    raised_share: (
+        jax.Array
+    )  # [] of the draws; where there are both kinds, each is drawn by its own thresholds
+    most_raised: float = dataclasses.field(metadata={"static": True})  # raised_share is not above it
 
 
 @jax.tree_util.register_dataclass
@@ -52,10 +56,12 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A dataset as a method samples it."""
+    """A dataset as a method samples it, or as several do that are trained side by side."""
 
-    episodes: Episodes
+    episodes: Episodes  # of several methods: [method, ...]
     rows: Rows
+    numbers: Numbers  # of several methods: [method]
+    methods: int = 1
 
     @property
     def streamed(self) -> bool:
@@ -98,12 +104,29 @@ def normalized(observations: Any, mean: Any, deviation: Any) -> Any:
 
 def to_device(data: Trajectories, method: Method) -> Source:
     """A dataset whose rows lie on the device."""
-    return Source(_episodes(data, method), jax.tree.map(jnp.asarray, _rows(data)))
+    return Source(
+        _episodes(data, method), jax.tree.map(jnp.asarray, _rows(data)), Numbers.of(method.fit(data))
+    )
 
 
 def in_host_memory(data: Trajectories, method: Method) -> Source:
     """A dataset whose rows stay where they are, for one that is too large for the device."""
-    return Source(_episodes(data, method), jax.tree.map(np.ascontiguousarray, _rows(data)))
+    rows = jax.tree.map(np.ascontiguousarray, _rows(data))
+    return Source(_episodes(data, method), rows, Numbers.of(method.fit(data)))
+
+
+def side_by_side(sources: Sequence[Source]) -> Source:
+    """One dataset as several methods sample it; they must draw by as many kinds of thresholds."""
+    if len(sources) == 1:
+        return sources[0]
+    most = max(source.episodes.most_raised for source in sources)
+    alike = [dataclasses.replace(source.episodes, most_raised=most) for source in sources]
+    return Source(
+        jax.tree.map(lambda *x: jnp.stack(x), *alike),
+        sources[0].rows,
+        jax.tree.map(lambda *x: jnp.stack(x), *(source.numbers for source in sources)),
+        len(sources),
+    )
 
 
 def _rows(data: Trajectories) -> Rows:
@@ -126,7 +149,8 @@ def _episodes(data: Trajectories, method: Method) -> Episodes:
         selected=jnp.asarray(selected),
         observation_mean=jnp.asarray(mean),
         observation_deviation=jnp.asarray(deviation),
-        raised_share=share,
+        raised_share=jnp.asarray(share, jnp.float32),
+        most_raised=share,
     )
 
 
@@ -197,8 +221,9 @@ def _episodes_drawn(draws: Draws, data: Episodes) -> jax.Array:
     kinds = [jnp.searchsorted(thresholds, bits, side="right") for thresholds in data.thresholds]
     if len(kinds) == 1:
         return kinds[0]
-    whole, part = divmod(len(bits) * data.raised_share, 1)
-    count = whole + (draws.rounding < part)
+    expected = len(bits) * data.raised_share
+    count = jnp.floor(expected) + (draws.rounding < expected % 1)
+    count = jnp.minimum(count, _most(data, len(bits)))
     return jnp.where(jnp.arange(len(bits)) < count, kinds[0], kinds[1])
 
 
@@ -216,5 +241,10 @@ def windows(choice: Choice, rows: Rows, data: Episodes) -> Window:
         mask=choice.mask,
         shortfalls=data.shortfalls[choice.episodes],
         selected=data.selected[choice.episodes],
-        raised=math.ceil(len(choice.episodes) * data.raised_share),
+        raised=_most(data, len(choice.episodes)),
     )
+
+
+def _most(data: Episodes, windows: int) -> int:
+    """How many of a batch's windows may be raised."""
+    return math.ceil(windows * data.most_raised)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +20,7 @@ from cwbc.errors import DivergenceError
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
 from cwbc.runs import Keeper, configuration, track
-from cwbc.sampling import Source, in_host_memory, to_device
+from cwbc.sampling import Source, in_host_memory, side_by_side, to_device
 from cwbc.tracking import Tracking
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Losses, State, chunk_length, initialize, run_chunk
@@ -51,26 +52,90 @@ def train(
         data_on: where the data lies meanwhile, with the same result; by default the device if it has room.
         tracking: told of the run that is kept in the directory.
     """
+    directories = None if directory is None else [directory]
+    trackings = None if tracking is None else [tracking]
+    (policies,) = train_together(
+        data, [method], settings, seeds, directories, notes, progress, should_stop, data_on, trackings
+    )
+    return policies
+
+
+def train_together(
+    data: Trajectories,
+    methods: Sequence[Method],
+    settings: Training,
+    seeds: tuple[int, ...],
+    directories: Sequence[Path] | None = None,
+    notes: dict[str, Any] | None = None,
+    progress: Callable[[int], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    data_on: Place | None = None,
+    trackings: Sequence[Tracking] | None = None,
+) -> list[Policies]:
+    """Train methods of one form (`hyperparameters.form`) in one program, each as `train` does alone.
+
+    Args:
+        progress: told the number of steps that all have done.
+    """
+    places: Sequence[Path | None] = directories or [None] * len(methods)
+    watched = trackings or [Tracking() for _ in methods]
+    runs = [
+        _begun(data, method, settings, seeds, place, notes or {}, tracking)
+        for method, place, tracking in zip(methods, places, watched, strict=True)
+    ]
+    prepared = to_device if (data_on or default_place(data.nbytes)) == "device" else in_host_memory
+    for behind in _side_by_side(runs, settings.steps, prepared is to_device):
+        sources = [prepared(data, run.policies.design.method) for run in behind]
+        _Loop(behind, settings, side_by_side(sources), progress, should_stop).run()
+    return [dataclasses.replace(run.policies, parameters=run.state.parameters) for run in runs]
+
+
+@dataclasses.dataclass
+class _Run:
+    """One method while it is trained."""
+
+    policies: Policies  # as they were
+    keeper: Keeper | None
+    tracking: Tracking
+    state: State
+    step: int
+    seconds: float
+
+
+def _begun(
+    data: Trajectories,
+    method: Method,
+    settings: Training,
+    seeds: tuple[int, ...],
+    directory: Path | None,
+    notes: dict[str, Any],
+    tracking: Tracking,
+) -> _Run:
     design = Design.fit(method, data, settings.context)
-    description: dict[str, Any] = {
-        "design": design.to_json(),
-        "seeds": list(seeds),
-        "steps": settings.steps,
-        "about": _about(data),
-    }
-    keeper, tracking = None, tracking or Tracking()
+    about = _about(data)
+    keeper = None
     state, step, seconds = initialize(design, settings, seeds), 0, 0.0
     if directory is not None:
-        config = configuration(data, design, settings, seeds, notes or {})
+        config = configuration(data, design, settings, seeds, notes)
+        description = {
+            "design": design.to_json(),
+            "seeds": list(seeds),
+            "steps": settings.steps,
+            "about": about,
+        }
         keeper = Keeper(directory, config, description)
         state, step, seconds = keeper.resume(state)
         track(directory, tracking)
-    policies = Policies(design, state.parameters, seeds, *data.observation_statistics, description["about"])
-    if step == settings.steps:
-        return policies
-    prepared = to_device if (data_on or default_place(data.nbytes)) == "device" else in_host_memory
-    loop = _Loop(policies, settings, prepared(data, design.method), keeper, tracking, progress, should_stop)
-    return dataclasses.replace(policies, parameters=loop.run(state, step, seconds).parameters)
+    policies = Policies(design, state.parameters, seeds, *data.observation_statistics, about)
+    return _Run(policies, keeper, tracking, state, step, seconds)
+
+
+def _side_by_side(runs: list[_Run], steps: int, together: bool) -> list[list[_Run]]:
+    """Runs that are not at their end yet, those at the same step together unless all go one by one."""
+    behind = [run for run in runs if run.step < steps]
+    if not together:
+        return [[run] for run in behind]
+    return [[run for run in behind if run.step == step] for step in sorted({run.step for run in behind})]
 
 
 def _about(data: Trajectories) -> dict[str, Any]:
@@ -88,69 +153,80 @@ def _about(data: Trajectories) -> dict[str, Any]:
 class _Loop:
     """Chunks of training, with what lives between them."""
 
-    policies: Policies  # what is being trained, as it was
+    runs: list[_Run]  # all at the same step
     settings: Training
     data: Source
-    keeper: Keeper | None
-    tracking: Tracking
     progress: Callable[[int], None] | None
     should_stop: Callable[[], bool]
 
-    def run(self, state: State, step: int, seconds_before: float) -> State:
-        design, seeds, total = self.policies.design, self.policies.seeds, self.settings.steps
-        length = chunk_length(design, self.settings, state)
-        saved = time.monotonic()
-        since = saved - seconds_before
+    def run(self) -> None:
+        policies, step, total = self.runs[0].policies, self.runs[0].step, self.settings.steps
+        state = jax.tree.map(lambda *x: jnp.concatenate(x), *(run.state for run in self.runs))
+        length = chunk_length(policies.design, self.settings, self.runs[0].state)
+        begun = saved = time.monotonic()
         pending = None
         while step < total:
             count = min(length, total - step)
-            state, losses = run_chunk(design, self.settings, state, self.data, seeds, step, count)
+            state, losses = run_chunk(
+                policies.design, self.settings, state, self.data, policies.seeds, step, count
+            )
             if pending is not None:  # looked at while the device works on the next chunk
-                self._settle(*pending, since)
+                self._settle(*pending, begun)
             pending, step = (step, losses), step + count
             stopping = self.should_stop()
             if stopping or step == total or time.monotonic() - saved >= SAVE_INTERVAL:
-                self._settle(*pending, since)
+                self._settle(*pending, begun)
                 pending = None
                 self._save(state, step)
                 saved = time.monotonic()
             if stopping and step < total:
                 raise Interrupted
-        return state
 
-    def _settle(self, first_step: int, losses: Losses, since: float) -> None:
+    def _rows(self) -> list[tuple[_Run, slice]]:
+        """Each run with its rows in what all of them share."""
+        seeds = len(self.runs[0].policies.seeds)
+        return [(run, slice(i * seeds, (i + 1) * seeds)) for i, run in enumerate(self.runs)]
+
+    def _settle(self, first_step: int, losses: Losses, begun: float) -> None:
         values = {name: np.asarray(value) for name, value in losses.items()}
-        seconds = time.monotonic() - since
-        _check_finite(values, self.policies.seeds, first_step)
+        seconds = time.monotonic() - begun
         step = first_step + len(values["loss"])
-        if self.keeper is not None:
-            means = {name: value.mean(axis=0).tolist() for name, value in values.items()}
-            row = {"step": step, "seconds": round(seconds, 3), **means}
-            self.keeper.record(row)
-            self.tracking.record(row)
+        for run, rows in self._rows():
+            _check_finite(values["loss"][:, rows], run.policies, first_step)
+            if run.keeper is not None:
+                means = {name: value[:, rows].mean(axis=0).tolist() for name, value in values.items()}
+                row = {"step": step, "seconds": round(run.seconds + seconds, 3), **means}
+                run.keeper.record(row)
+                run.tracking.record(row)
         if self.progress is not None:
             self.progress(step)
 
     def _save(self, state: State, step: int) -> None:
         finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state.parameters)
-        bad = np.flatnonzero(~np.all(jax.tree.leaves(finite), axis=0))
-        if bad.size:  # a step's loss is that of the parameters before it, so the last update shows only here
-            seed = self.policies.seeds[bad[0]]
-            raise DivergenceError(f"the parameters of seed {seed} are not finite after step {step - 1}")
-        if self.keeper is not None:
-            statistics = {
-                "observation_mean": self.policies.observation_mean,
-                "observation_deviation": self.policies.observation_deviation,
-            }
-            self.keeper.save(state, step, statistics)
+        healthy = np.all(jax.tree.leaves(finite), axis=0)
+        for run, rows in self._rows():
+            run.state = jax.tree.map(lambda x, rows=rows: x[rows], state)
+            bad = np.flatnonzero(~healthy[rows])
+            if (
+                bad.size
+            ):  # a step's loss is that of the parameters before it, so the last update shows only here
+                seed = run.policies.seeds[bad[0]]
+                raise DivergenceError(f"the parameters of seed {seed} are not finite after step {step - 1}")
+            if run.keeper is not None:
+                statistics = {
+                    "observation_mean": run.policies.observation_mean,
+                    "observation_deviation": run.policies.observation_deviation,
+                }
+                run.keeper.save(run.state, step, statistics)
 
 
-def _check_finite(losses: dict[str, NDArray[np.float32]], seeds: tuple[int, ...], first_step: int) -> None:
-    """Stop on the first loss that is not a number."""
-    bad = np.argwhere(~np.isfinite(losses["loss"]))
+def _check_finite(losses: NDArray[np.float32], policies: Policies, first_step: int) -> None:
+    """Stop on the first loss that is not a number. [step, seed]"""
+    bad = np.argwhere(~np.isfinite(losses))
     if len(bad):
         step, row = bad[0]
+        name, seed = policies.design.method.name, policies.seeds[row]
         raise DivergenceError(
-            f"the loss became {losses['loss'][step, row]} for seed {seeds[row]} at step {first_step + step}; "
+            f"the loss of {name} became {losses[step, row]} for seed {seed} at step {first_step + step}; "
             "a lower --learning-rate or data without extreme values usually helps"
         )

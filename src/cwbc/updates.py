@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from cwbc import hyperparameters
 from cwbc.design import Design
 from cwbc.device import on_cpu, over_seeds
+from cwbc.hyperparameters import Numbers
 from cwbc.layers import Parameters
 from cwbc.methods import Optimizer, Training
 from cwbc.sampling import DRAWN_TOGETHER, Draws, Episodes, Rows, Source, Window, choose, windows
@@ -42,6 +44,7 @@ class Batch:
     timesteps: jax.Array  # [window, step]
     shares: jax.Array  # [window, step] of the mean over its kind; 0 for what is not trained on
     dropout_key: jax.Array
+    coefficient: jax.Array  # [] alpha, the weight of what is raised
     drawn: int = dataclasses.field(metadata={"static": True})
 
 
@@ -62,10 +65,15 @@ def run_chunk(
     first_step: int,
     length: int,
 ) -> tuple[State, Losses]:
-    """Train `length` steps; the losses of each come back as [step, seed]. `state` is used up."""
+    """Train `length` steps; the losses of each come back as [step, seed]. `state` is used up.
+
+    With several methods in `data`, all seeds of the first come first, then those of the next.
+    """
+    form = dataclasses.replace(design, method=hyperparameters.form(design.method))
     parts = []
     for lot in lots(data, training, seeds, first_step, length):
-        program = _chunk_program(design, training, lot.length, data.streamed)
+        several = data.methods > 1 and not on_cpu()  # in one program
+        program = _chunk_program(form, training, lot.length, data.streamed, several)
         state, losses = _run_lot(program, state, data, lot, seeds)
         parts.append(losses)
     return state, jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
@@ -74,18 +82,26 @@ def run_chunk(
 def _run_lot(
     program: Callable[..., tuple[State, Losses]], state: State, data: Source, lot: Lot, seeds: tuple[int, ...]
 ) -> tuple[State, Losses]:
-    numbers = jnp.asarray(seeds, jnp.uint32)
+    several = data.methods > 1
+    which = jnp.tile(jnp.asarray(seeds, jnp.uint32), data.methods)
     if not on_cpu():
-        return program(state, data.episodes, lot.rows, numbers, lot.first_step)
+        each = (data.episodes, data.numbers)
+        if several:
+            each = jax.tree.map(lambda x: jnp.repeat(x, len(seeds), axis=0), each)
+        return program(state, each, lot.rows, which, lot.first_step)
 
     # One seed's matrix products fill the cores, so seeds take turns at the same program; and a seed's result
     # is bit for bit the same alone and among others, which one program over a seed axis does not give.
     def turn(place: int) -> tuple[State, Losses]:
         mine = jax.tree.map(lambda x: x[place], state)
+        method = place // len(seeds)
+        each = (data.episodes, data.numbers)
+        if several:
+            each = jax.tree.map(lambda x: x[method], each)
         rows = lot.rows.at(place) if data.streamed else lot.rows
-        return program(mine, data.episodes, rows, numbers[place], lot.first_step)
+        return program(mine, each, rows, which[place], lot.first_step)
 
-    states, losses = zip(*map(turn, range(len(seeds))), strict=True)
+    states, losses = zip(*map(turn, range(len(which))), strict=True)
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
     return stacked, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *losses)
 
@@ -104,7 +120,7 @@ def chunk_length(design: Design, training: Training, state: State) -> int:
 
 @functools.lru_cache(maxsize=32)
 def _initial_program(design: Design, training: Training) -> Callable[[jax.Array], State]:
-    transform = _optimizer(design.method.optimizer, training.steps)
+    transform = _optimizer(design.method.optimizer, training.steps, Numbers.of(design.method))
 
     def initial(seed: jax.Array) -> State:
         parameters = design.initialize(jax.random.fold_in(jax.random.key(seed), 0))
@@ -115,16 +131,17 @@ def _initial_program(design: Design, training: Training) -> Callable[[jax.Array]
 
 @functools.lru_cache(maxsize=32)
 def _chunk_program(
-    design: Design, training: Training, length: int, streamed: bool
+    design: Design, training: Training, length: int, streamed: bool, several: bool
 ) -> Callable[..., tuple[State, Losses]]:
-    update = _update(design, training)
-
     def chunk(
-        state: State, episodes: Episodes, rows: Rows, seed: jax.Array, first_step: Any
+        state: State, of_method: tuple[Episodes, Numbers], rows: Rows, seed: jax.Array, first_step: Any
     ) -> tuple[State, Losses]:
+        episodes, numbers = of_method
+        update = _update(design, training, numbers)
+
         def batch(number: jax.Array, gathered: Rows | None) -> Batch:
             gather = rows.at if gathered is None else lambda _: gathered
-            return draw(design, training, episodes, seed, number, gather)
+            return draw(training, episodes, numbers, seed, number, gather)
 
         def block(carried: Carried, steps: tuple[jax.Array, Rows | None]) -> tuple[Carried, Losses]:
             return jax.lax.scan(update, carried, jax.vmap(batch)(*steps))
@@ -138,14 +155,14 @@ def _chunk_program(
 
     if on_cpu():
         return jax.jit(chunk, donate_argnums=0)
-    seed_axes = (0, None, 0 if streamed else None, 0, None)
+    seed_axes = (0, 0 if several else None, 0 if streamed else None, 0, None)
     return jax.jit(jax.vmap(chunk, in_axes=seed_axes, out_axes=(0, 1)), donate_argnums=0)
 
 
 def draw(
-    design: Design,
     training: Training,
     data: Episodes,
+    numbers: Numbers,
     seed: jax.Array,
     number: jax.Array,
     gather: Callable[[jax.Array], Rows],
@@ -158,20 +175,19 @@ def draw(
     draws = Draws.of(seed, number, training.batch_size)
     choice = choose(draws, data, training.context)
     window = windows(choice, gather(choice.row_numbers), data)
-    return batch_of(design, window, draws.raises[: window.raised], draws.dropout_key)
+    return batch_of(window, numbers, draws.raises[: window.raised], draws.dropout_key)
 
 
-def batch_of(design: Design, window: Window, raises: jax.Array, dropout_key: jax.Array) -> Batch:
+def batch_of(window: Window, numbers: Numbers, raises: jax.Array, dropout_key: jax.Array) -> Batch:
     """Windows, and those of them that the regularizer raises once more: one pass through the network.
 
     Args:
         raises: how far beyond the best each is raised, from 0 to 1.
     """
     drawn, shares, returns_to_go = len(window.mask), shares_of(window.mask), window.returns_to_go
-    regularizer = design.method.regularizer
-    if regularizer is not None:
+    if window.raised:
         raised = jax.tree.map(lambda x: x[: window.raised], window)
-        amounts = raised.shortfalls + regularizer.width * raises
+        amounts = raised.shortfalls + numbers.raise_width * raises
         raised_shares = shares_of(raised.mask & raised.selected[:, None])
         window = jax.tree.map(lambda *x: jnp.concatenate(x), window, raised)
         returns_to_go = jnp.concatenate([returns_to_go, raised.returns_to_go + amounts[:, None]])
@@ -183,6 +199,7 @@ def batch_of(design: Design, window: Window, raises: jax.Array, dropout_key: jax
         timesteps=window.timesteps,
         shares=shares,
         dropout_key=dropout_key,
+        coefficient=numbers.coefficient,
         drawn=drawn,
     )
 
@@ -192,8 +209,10 @@ def shares_of(mask: jax.Array) -> jax.Array:
     return mask / jnp.maximum(jnp.sum(mask), 1)
 
 
-def _update(design: Design, training: Training) -> Callable[[Carried, Batch], tuple[Carried, Losses]]:
-    transform = _optimizer(design.method.optimizer, training.steps)
+def _update(
+    design: Design, training: Training, numbers: Numbers
+) -> Callable[[Carried, Batch], tuple[Carried, Losses]]:
+    transform = _optimizer(design.method.optimizer, training.steps, numbers)
 
     def prepare(parameters: Parameters) -> Parameters:
         return design.prepared(parameters, training.precision)
@@ -232,21 +251,20 @@ def losses(
     )
     parts = design.actions.loss(outputs, batch.actions) * batch.shares
     prediction = jnp.sum(parts[: batch.drawn])
-    regularizer = design.method.regularizer
-    if regularizer is None:
+    if design.method.regularizer is None:
         return prediction, {"loss": prediction}
     conservative = jnp.sum(parts[batch.drawn :])
-    total = prediction + regularizer.coefficient * conservative
+    total = prediction + batch.coefficient * conservative
     return total, {"loss": total, "prediction": prediction, "conservative": conservative}
 
 
-def _optimizer(settings: Optimizer, steps: int) -> optax.GradientTransformation:
-    warmup = max(1, min(settings.warmup_steps, steps // 10))
+def _optimizer(settings: Optimizer, steps: int, numbers: Numbers) -> optax.GradientTransformation:
+    warmup = jnp.maximum(1, jnp.minimum(numbers.warmup_steps, steps // 10))
 
     def learning_rate(step: Any) -> Any:
-        return settings.learning_rate * jnp.minimum((step + 1) / warmup, 1.0)
+        return numbers.learning_rate * jnp.minimum((step + 1) / warmup, 1.0)
 
-    adamw = optax.adamw(learning_rate, weight_decay=settings.weight_decay)
+    adamw = optax.adamw(learning_rate, weight_decay=numbers.weight_decay)
     return (
         adamw
         if settings.clip_norm is None
