@@ -17,7 +17,7 @@ from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import d4rl, load, made, store
 from cwbc.device import default_precision, use_device
-from cwbc.errors import InputError, need_extra, require, unknown
+from cwbc.errors import InputError, require, unknown
 from cwbc.experiments import writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
@@ -56,7 +56,8 @@ def reproduce(command: Reproduce, command_line: str, should_stop: Callable[[], b
     """Run an item to its report; 1 where cells failed."""
     item = _checked(command)
     _present(item, command)
-    device = use_device(command.device)
+    # What a cluster computes on is not what this process does.
+    device = use_device(None if command.engine == "ray" else command.device)
     names = item.names(command.data, command.quick)
     datasets = _made(names, command.quick)
     out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick))
@@ -64,16 +65,20 @@ def reproduce(command: Reproduce, command_line: str, should_stop: Callable[[], b
     results = Results([], [])
     if item.variants:
         cells = _cells(item, command, datasets)
-        say(f"{item.place}: {len(cells)} cells on a {device.upper()}, below {command.cells or ROOT}")
+        where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
+        say(f"{item.place}: {len(cells)} cells on {where}, below {command.cells or ROOT}")
         results = _run(cells, command, command_line, should_stop)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
     findings = item.findings(Evidence.of(results.outcomes, data))
     origin = provenance([outcome.directory for outcome in results.outcomes]) if results.outcomes else {}
     told = writing.Told(
-        _remarks(item, command, datasets), {**origin, "command": command_line}, list(datasets.values())
+        command.quick and bool(item.variants),
+        _remarks(item, command, datasets),
+        {**origin, "command": command_line},
+        list(datasets.values()),
     )
     writing.write(out, item, findings, results.outcomes, results.failures, told)
-    _print(item, findings, results, out)
+    _print(item, findings, results, told.quick, out)
     return 1 if results.failures else 0
 
 
@@ -111,7 +116,8 @@ def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
 
 
 def _cells(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[Cell]:
-    precision = default_precision()
+    on_cluster = command.engine == "ray" and command.device == "gpu"
+    precision = "bfloat16" if on_cluster else default_precision()
     cells = []
     for cell in item.cells(command.data, command.quick):
         steps = command.steps or cell.training.steps
@@ -140,8 +146,9 @@ def _run(
 ) -> Results:
     run: Callable[..., Results] = local.run
     if command.engine == "ray":
-        on_ray = need_extra("cwbc.grids.on_ray", "ray", "Ray clusters")
-        run = functools.partial(on_ray.run, address=command.address)
+        from cwbc.grids import on_ray
+
+        run = functools.partial(on_ray.run, address=command.address, device=command.device)
     notes: dict[str, Any] = {"command": command_line, "preset": "small" if command.quick else "paper"}
     root = Path(command.cells) if command.cells else ROOT
     with shown(Console(stderr=True)) as show:
@@ -185,11 +192,11 @@ def _check_place(out: Path) -> None:
         raise InputError(f"{out} holds other files, such as {others[0].name}; give another --out")
 
 
-def _print(item: Item, findings: Findings, results: Results, out: Path) -> None:
+def _print(item: Item, findings: Findings, results: Results, quick: bool, out: Path) -> None:
     for claim in findings.claims:
         output(f"{writing.VERDICTS[claim.verdict]}: {claim.text}")
         output(f"    {claim.numbers}")
     for failure in results.failures:
         say(f"failed: {failure.cell.dataset}, {failure.cell.label}: {failure.reason}")
-    output(writing.headline(item, findings.claims))
+    output(writing.headline(item, findings.claims, quick))
     output(f"report: {out / writing.PAGE}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,10 +42,10 @@ def expert_table(
 def landmark_table(evidence: Evidence) -> Table:
     """Scores of every method at the named returns, its best point, and what is kept of it."""
     columns = [
-        Column("dataset's best", better="higher"),
-        Column("1× expert", better="higher"),
-        Column("2× expert", better="higher"),
-        Column("best point", "of the curve", better="higher"),
+        Column("dataset's best"),
+        Column("1× expert"),
+        Column("2× expert"),
+        Column("best point", "of the curve"),
         Column("retention", "2× expert / best point", percent, bar=True),
     ]
     rows = [
@@ -63,19 +63,6 @@ def landmark_table(evidence: Evidence) -> Table:
         for label, measured in methods.items()
     ]
     return Table("dataset, method", columns, rows)
-
-
-def by_dataset(evidence: Evidence, value: Callable[[Measured], float]) -> Table:
-    """One number of every method, by dataset."""
-    columns = [Column(label, better="higher") for label in evidence.labels]
-    rows = [
-        Row(
-            dataset,
-            [Cell(value(methods[label])) if label in methods else Cell() for label in evidence.labels],
-        )
-        for dataset, methods in evidence.measured.items()
-    ]
-    return Table("dataset", columns, rows, best_of="row")
 
 
 def curves(evidence: Evidence) -> list[Chart]:

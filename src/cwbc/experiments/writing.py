@@ -30,17 +30,20 @@ _LOOKS = {True: "good", False: "bad", None: ""}
 class Told:
     """What a page says beside the findings."""
 
+    quick: bool
     remarks: Sequence[str]  # what one must know to read the numbers
     provenance: Mapping[str, str]
     datasets: Sequence[DatasetSummary]
 
 
-def headline(item: Item, claims: Sequence[Claim]) -> str:
+def headline(item: Item, claims: Sequence[Claim], quick: bool) -> str:
     """The finding in a sentence."""
     decided = [claim for claim in claims if claim.verdict is not None]
     held = sum(claim.verdict is True for claim in decided)
     open_ = len(claims) - len(decided)
     rest = f"; {open_} cannot be told" if open_ else ""
+    if quick:
+        return f"{item.place}: a quick run goes the paper's way in {held} of {len(decided)} claims{rest}."
     return f"{item.place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
 
 
@@ -97,7 +100,7 @@ def _summary(item: Item, findings: Findings, failures: Sequence[Failure], told: 
 
 
 def _claims_in_markdown(item: Item, claims: Sequence[Claim], told: Told) -> str:
-    lines = [f"# {headline(item, claims)}", "", *told.remarks, ""]
+    lines = [f"# {headline(item, claims, told.quick)}", "", *told.remarks, ""]
     for claim in claims:
         lines += [f"- **{VERDICTS[claim.verdict]}**: {claim.text}", f"  {claim.numbers}"]
     return "\n".join(lines) + "\n"
@@ -145,7 +148,11 @@ def _page(
     sections.append(Section("Files", [links(dict.fromkeys(files, ""))]))
     title = f"{item.place} – {item.shows}"
     return Page(
-        title, f"Reproduction · {title}", headline(item, findings.claims), " ".join(told.remarks), sections
+        title,
+        f"Reproduction · {title}",
+        headline(item, findings.claims, told.quick),
+        " ".join(told.remarks),
+        sections,
     )
 
 

@@ -184,13 +184,13 @@ class _Engine:
             method, settings, seeds = first.cell.method, first.cell.training, first.cell.seeds
             notes = dict(first.notes)
             return [training.train(data, method, settings, seeds, first.directory, notes, progress, stop)]
-        return training.train_together(  # type: ignore[attr-defined]
+        return training.train_together(
             data,
             [held.cell.cell.method for held in mine],
             first.cell.training,
             first.cell.seeds,
             [held.cell.directory for held in mine],
-            [dict(held.cell.notes) for held in mine],
+            dict(first.notes),  # a group has one dataset, and so the same notes
             progress,
             stop,
         )
