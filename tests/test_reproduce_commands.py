@@ -55,6 +55,7 @@ def test_mistakes_are_found_before_anything_is_written(
         "did you mean 'table1'?": ("tabel1",),
         "--seeds must be at least 1; got 0": ("table1", "--seeds=0"),
         "--steps must be at least 1; got -5": ("table1", "--steps=-5"),
+        "--steps does nothing for bias-variance": ("bias-variance", "--steps=5"),
         "give --engine ray with it": ("table1", "--address=ray://there"),
         "cwbc data download walker2d-medium-expert-v2": ("components", "--data=d4rl"),
     }

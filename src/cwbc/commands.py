@@ -159,8 +159,7 @@ class Session:
     def reproduce(self, command: Reproduce) -> int:
         from cwbc import reproduce_commands
 
-        self.training = True  # the first Ctrl-C saves what is being trained
-        return reproduce_commands.reproduce(command, self.command_line, lambda: self.stopping)
+        return reproduce_commands.reproduce(command, self)
 
     def _plan(
         self,

@@ -7,7 +7,7 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +16,7 @@ from rich.text import Text
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import d4rl, load, made, store
-from cwbc.device import default_precision, use_device
+from cwbc.device import use_device
 from cwbc.errors import InputError, require, unknown
 from cwbc.experiments import writing
 from cwbc.experiments.catalogue import ITEMS
@@ -31,6 +31,9 @@ from cwbc.grids.prepared import ROOT
 from cwbc.grids.standing import shown
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
+
+if TYPE_CHECKING:
+    from cwbc.commands import Session
 
 DEFAULT_OUT = Path("runs/reproduce")
 
@@ -52,7 +55,7 @@ def list_items() -> None:
     output("`cwbc reproduce ITEM` runs one; the same command again goes on where it was cut off.")
 
 
-def reproduce(command: Reproduce, command_line: str, should_stop: Callable[[], bool]) -> int:
+def reproduce(command: Reproduce, session: Session) -> int:
     """Run an item to its report; 1 where cells failed."""
     item = _checked(command)
     _present(item, command)
@@ -67,14 +70,13 @@ def reproduce(command: Reproduce, command_line: str, should_stop: Callable[[], b
         cells = _cells(item, command, datasets)
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
         say(f"{item.place}: {len(cells)} cells on {where}, below {command.cells or ROOT}")
-        results = _run(cells, command, command_line, should_stop)
+        results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
     findings = item.findings(Evidence.of(results.outcomes, data))
-    origin = provenance([outcome.directory for outcome in results.outcomes]) if results.outcomes else {}
     told = writing.Told(
         command.quick and bool(item.variants),
         _remarks(item, command, datasets),
-        {**origin, "command": command_line},
+        _provenance(session.command_line, [outcome.directory for outcome in results.outcomes]),
         list(datasets.values()),
     )
     writing.write(out, item, findings, results.outcomes, results.failures, told)
@@ -88,6 +90,10 @@ def _checked(command: Reproduce) -> Item:
         raise unknown("item", name, ITEMS)
     for option, value in (("--seeds", command.seeds), ("--steps", command.steps)):
         require(value is None or value >= 1, option, value, "at least 1")
+    training = {"--seeds": command.seeds, "--steps": command.steps, "--cells": command.cells}
+    given = [option for option, value in training.items() if value is not None]
+    if given and not ITEMS[name].variants:
+        raise InputError(f"{', '.join(given)} does nothing for {name}, which trains nothing")
     if command.address is not None and command.engine != "ray":
         raise InputError("--address is that of a Ray cluster; give --engine ray with it")
     return ITEMS[name]
@@ -116,16 +122,13 @@ def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
 
 
 def _cells(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[Cell]:
-    on_cluster = command.engine == "ray" and command.device == "gpu"
-    precision = "bfloat16" if on_cluster else default_precision()
     cells = []
     for cell in item.cells(command.data, command.quick):
-        steps = command.steps or cell.training.steps
-        cell = dataclasses.replace(
-            cell,
-            training=dataclasses.replace(cell.training, steps=steps, precision=precision),
-            seeds=tuple(range(command.seeds)) if command.seeds else cell.seeds,
-        )
+        training = dataclasses.replace(cell.training, steps=command.steps or cell.training.steps)
+        if command.engine == "ray" and command.device == "gpu":  # which this process may not have
+            training = dataclasses.replace(training, precision="bfloat16")
+        seeds = tuple(range(command.seeds)) if command.seeds else cell.seeds
+        cell = dataclasses.replace(cell, training=training, seeds=seeds)
         cells.append(_with_shares(cell, item.shares, datasets[cell.dataset]))
     return cells
 
@@ -141,18 +144,27 @@ def _with_shares(cell: Cell, shares: Sequence[float], dataset: DatasetSummary) -
     return dataclasses.replace(cell, targets=tuple(sorted({*asked, *more})))
 
 
-def _run(
-    cells: Sequence[Cell], command: Reproduce, command_line: str, should_stop: Callable[[], bool]
-) -> Results:
+def _run(cells: Sequence[Cell], command: Reproduce, session: Session) -> Results:
     run: Callable[..., Results] = local.run
     if command.engine == "ray":
         from cwbc.grids import on_ray
 
         run = functools.partial(on_ray.run, address=command.address, device=command.device)
-    notes: dict[str, Any] = {"command": command_line, "preset": "small" if command.quick else "paper"}
+    notes = {"command": session.command_line, "preset": "small" if command.quick else "paper"}
     root = Path(command.cells) if command.cells else ROOT
-    with shown(Console(stderr=True)) as show:
-        return run(cells, root, notes=notes, progress=show, should_stop=should_stop)
+    session.training = True  # from here on the first Ctrl-C saves what there is
+    with shown(session.console) as show:
+        results = run(cells, root, notes=notes, progress=show, should_stop=lambda: session.stopping)
+    session.training = False
+    return results
+
+
+def _provenance(command_line: str, directories: list[Path]) -> dict[str, str]:
+    """How the cells came about; what one of them took says little, since some are trained side by side."""
+    known = provenance(directories) if directories else {}
+    earlier = known.pop("command", command_line)
+    known.pop("training time", None)
+    return {"command": command_line, "cells trained by": "" if earlier == command_line else earlier} | known
 
 
 def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[str]:

@@ -120,6 +120,13 @@ def test_components() -> None:
     assert verdicts(found("components", outcomes)) == [False] * 5
 
 
+def test_a_simulation_that_broke_down_scores_nothing() -> None:
+    broken = outcome(REPLAY, "rvs+cwbc", (20, 50, np.nan, np.nan))
+    claims = found("components", [broken, outcome(REPLAY, "rvs", HOLDS)]).claims
+    assert [claim.verdict for claim in claims[2:]] == [False, False, False]
+    assert "0.0 against 50.0" in claims[2].numbers
+
+
 def test_max_return_asks_for_less_than_the_best() -> None:
     best_at = {REPLAY: (20, 60, 30, 0), MEDIUM: (20, 40, 30, 0), EXPERT: (20, 60, 30, 0)}
     outcomes = [outcome(dataset, "rvs", best_at[dataset], extra={0.8: 50}) for dataset in WALKERS]

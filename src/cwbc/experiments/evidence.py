@@ -33,8 +33,9 @@ class Measured:
 
     @property
     def scores(self) -> Array:
-        """The mean over episodes. [seed, target]"""
-        return self.task.normalize(self.sweep.returns.mean(axis=2))
+        """The mean over episodes; where a simulation broke down, that of a random policy. [seed, target]"""
+        scores = self.task.normalize(self.sweep.returns.mean(axis=2))
+        return np.where(np.isfinite(scores), scores, 0.0)
 
     @property
     def curve(self) -> Array:
