@@ -15,7 +15,6 @@ from toy_cells import tables, toy_cells
 from toys import ENVIRONMENT, toy_data
 
 from cwbc.datasets import store
-from cwbc.errors import InputError
 from cwbc.grids import local, on_ray
 from cwbc.grids.standing import Standing
 from cwbc.training import Interrupted
@@ -137,10 +136,3 @@ def test_directories_that_are_not_shared_are_told(tmp_path: Path) -> None:
     nowhere = tmp_path / "root" / ".leases" / "driver-1"
     order = on_ray._Order([], [], nowhere, {}, 1.0, "cpu", None)
     assert not on_ray._work(order).saw
-
-
-@pytest.mark.usefixtures("surroundings")
-def test_no_cluster_is_the_users_to_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(InputError, match="no Ray cluster at nonsense"):
-        on_ray.run(toy_cells("toy", 1), tmp_path, address="nonsense")
