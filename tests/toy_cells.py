@@ -12,7 +12,7 @@ TARGETS = (-2.0, 2.0)
 EPISODES = 2
 
 
-def toy_cells(dataset: Path | str, count: int, steps: int = 30, **options: Any) -> tuple[Cell, ...]:
+def toy_cells(dataset: Path | str, count: int, steps: int = 400, **options: Any) -> tuple[Cell, ...]:
     """Cells called "rvs 0", "rvs 1", ..., each with the seed of its number."""
     small = {"width": 16, "batch_size": 8, "context": 5, **options}
     scale = Scale("small", steps, 1, EPISODES, precision="float32")

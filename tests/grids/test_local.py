@@ -62,7 +62,7 @@ def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert [s.finished for s in seen] == sorted(s.finished for s in seen)
     assert (seen[0].remark, seen[-1].headline) == (f"reading {toy}", "2/2 cells finished")
     doing = {str(running) for standing in seen for running in standing.running}
-    assert {"training 10/30", "training 30/30", "evaluating 10/10"} <= doing
+    assert {"training 10/400", "training 400/400", "evaluating 10/10"} <= doing
 
     monkeypatch.setattr(local, "train_together", None)
     second = local.run(asked, tmp_path)
@@ -92,7 +92,7 @@ def test_a_stopped_grid_goes_on(toy: Path, tmp_path: Path) -> None:
     asked = toy_cells(toy, 2)
     local.run(asked, tmp_path / "whole")
     stops = 0
-    for patience in itertools.count(3, 5):
+    for patience in itertools.count(3, 20):
         try:
             local.run(asked, tmp_path / "cut", should_stop=stop_after(patience))
             break
@@ -131,7 +131,7 @@ print(len(results.outcomes), len(results.failures))
 class Processes:
     """Grids in processes of their own, in one folder."""
 
-    def __init__(self, toy: Path, tmp_path: Path, count: int, steps: int, seconds: float = 600) -> None:
+    def __init__(self, toy: Path, tmp_path: Path, count: int, steps: int = 400, seconds: float = 600) -> None:
         self.root, self.log = tmp_path / "cells", tmp_path / "log"
         program = PROGRAM.format(path=sys.path, count=count, steps=steps, seconds=seconds)
         self._command = [sys.executable, "-c", program, str(toy), str(self.root), str(self.log)]
@@ -161,9 +161,9 @@ def compiled(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
-@pytest.mark.usefixtures("compiled")
+@pytest.mark.usefixtures("compiled", "short_chunks")
 def test_a_killed_process_costs_nothing_that_was_finished(toy: Path, tmp_path: Path) -> None:
-    processes = Processes(toy, tmp_path, 2, 400)
+    processes = Processes(toy, tmp_path, 2)
     with processes.start() as killed:
         wait_for(lambda: len(processes.begun()) == 2, killed)
         second = processes.root / processes.begun()[1]
@@ -175,13 +175,13 @@ def test_a_killed_process_costs_nothing_that_was_finished(toy: Path, tmp_path: P
         assert other.communicate()[0] == "2 0\n"
     assert all(path.stat().st_mtime_ns == before for path, before in finished.items())
     assert len(processes.begun()) == 3  # the one that was cut off, again
-    local.run(toy_cells(toy, 2, 400), tmp_path / "whole")
+    local.run(toy_cells(toy, 2), tmp_path / "whole")
     assert tables(processes.root) == tables(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("compiled")
 def test_two_processes_share_the_work(toy: Path, tmp_path: Path) -> None:
-    processes = Processes(toy, tmp_path, 4, 400)
+    processes = Processes(toy, tmp_path, 4)
     with processes.start() as one, processes.start() as two:
         assert [process.communicate()[0] for process in (one, two)] == ["4 0\n", "4 0\n"]
     assert len(processes.begun()) == len(set(processes.begun())) == 4
@@ -204,13 +204,13 @@ def test_a_frozen_process_is_replaced_and_does_not_write(toy: Path, tmp_path: Pa
     assert len(processes.begun()) == 2
 
 
-@pytest.mark.usefixtures("compiled")
+@pytest.mark.usefixtures("compiled", "short_chunks")
 def test_all_devices_work(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    local.run(toy_cells(toy, 3, 400), tmp_path / "one")
+    local.run(toy_cells(toy, 3), tmp_path / "one")
     monkeypatch.setenv(
         "XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
     )
-    processes = Processes(toy, tmp_path, 3, 400)
+    processes = Processes(toy, tmp_path, 3)
     with processes.start() as two:
         wait_for(lambda: len(list((processes.root / ".leases").glob("*/*"))) == 2, two)
         assert two.communicate()[0] == "3 0\n"

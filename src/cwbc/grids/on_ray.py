@@ -14,23 +14,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cwbc import runs
 from cwbc.datasets import store
 from cwbc.device import use_device
-from cwbc.errors import InputError, need_extra
+from cwbc.errors import InputError
 from cwbc.grids import leases, local
 from cwbc.grids.cells import Cell
+from cwbc.grids.clusters import Device, connected, resources
 from cwbc.grids.outcomes import Results, gather
 from cwbc.grids.prepared import LEASES, ROOT, Prepared, Shelf, groups, prepare
 from cwbc.grids.standing import Running, Show, Standing
 from cwbc.training import Interrupted
 
-Device = Literal["cpu", "gpu"]
-
 _RETRIES = 5  # of a task whose worker or node died
-_CORES = 2  # that a cell takes on a cluster without GPUs, where a node has as many
 _POLL = 1.0  # seconds between looks at the directories
 _PATIENCE = 60.0  # seconds in which workers save, or a shared file system shows what they wrote
 
@@ -62,18 +60,12 @@ def run(
     waiting = [each for each in unique.values() if not each.is_finished()]
     reasons: dict[Path, str] = {}
     if waiting:
-        with _connected(address) as ray, _sign(root) as sign:
+        with connected(address) as ray, _sign(root) as sign:
             driver = _Driver(ray, sign, len(unique), waiting, tell, reasons)
             driver.submit(notes or {}, lease_seconds, device)
             driver.watch(should_stop)
     tell(Standing(len(unique), len(unique) - len(reasons), len(reasons)))
     return gather(prepared, reasons)
-
-
-def offered(address: str | None = None) -> Device:
-    """What a cluster computes on, which decides over the sizes and the precision that pay."""
-    with _connected(address) as ray:
-        return "gpu" if ray.cluster_resources().get("GPU", 0) >= 1 else "cpu"
 
 
 class _Driver:
@@ -95,9 +87,9 @@ class _Driver:
 
     def submit(self, notes: Mapping[str, Any], lease_seconds: float, device: Device | None) -> None:
         """Hand all cells to the cluster, those that can share a program together."""
-        computed_on, resources = _resources(self._ray, device)
+        computed_on, needs = resources(self._ray, device)
         # GPU workers end with each task, as Ray has it: no other way gives the memory of a GPU back.
-        task = self._ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **resources)(_work)
+        task = self._ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
         place = os.environ.get(store.VARIABLE)
         for group in groups(self._waiting):
             names = [each.directory.name for each in group]
@@ -201,42 +193,6 @@ def _work(order: _Order) -> _Report:
     except Interrupted:
         return _Report(host, reasons=dict.fromkeys(order.names, "stopped"))
     return _Report(host, reasons={path.name: reason for path, reason in reasons.items()})
-
-
-def _resources(ray: Any, device: Device | None) -> tuple[Device, dict[str, int]]:
-    """What cells are computed on, and what each of them takes of a node."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus, cores = (max(int(node.get(kind, 0)) for node in nodes) for kind in ("GPU", "CPU"))
-    if device != "cpu" and gpus:
-        return "gpu", {"num_gpus": 1}
-    if device == "gpu":
-        raise InputError("--device gpu: no node of the Ray cluster offers a GPU")
-    if not cores:
-        raise InputError("no node of the Ray cluster offers a CPU or a GPU; start one with `ray start`")
-    return "cpu", {"num_cpus": min(_CORES, cores)}
-
-
-@contextlib.contextmanager
-def _connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected to a cluster, with its own words kept from the user."""
-    ray = need_extra("ray", "ray", "grids on a Ray cluster")
-    if ray.is_initialized():
-        yield ray
-        return
-    # Nothing but this keeps Ray from printing the log of a node that died.
-    worker: Any = ray._private.worker
-    printing = worker.print_to_stdstream
-    worker.print_to_stdstream = lambda *_, **__: None
-    try:
-        try:
-            ray.init(address or "auto", log_to_driver=False, logging_level="CRITICAL")
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            where = f"at {address}" if address else "here; --address names one, `ray start --head` starts one"
-            raise InputError(f"no Ray cluster {where} ({str(error).splitlines()[0]})") from error
-        yield ray
-    finally:
-        ray.shutdown()
-        worker.print_to_stdstream = printing
 
 
 @contextlib.contextmanager

@@ -1,0 +1,69 @@
+"""Ray clusters as cells see them: whether one is there, and what it computes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from cwbc.errors import InputError, need_extra
+
+Device = Literal["cpu", "gpu"]
+
+_CORES = 2  # that a cell takes on a cluster without GPUs, where a node has as many
+
+
+@contextlib.contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster, with its own words kept from the user."""
+    ray = need_extra("ray", "ray", "grids on a Ray cluster")
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    _check_answer(address)
+    # Nothing but this keeps Ray from printing the log of a node that died.
+    worker: Any = ray._private.worker
+    printing = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        try:
+            ray.init(address or "auto", log_to_driver=False, logging_level="CRITICAL")
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            where = f"at {address}" if address else "here; --address names one, `ray start --head` starts one"
+            raise InputError(f"no Ray cluster {where} ({str(error).splitlines()[0]})") from error
+        yield ray
+    finally:
+        ray.shutdown()
+        worker.print_to_stdstream = printing
+
+
+def _check_answer(address: str | None) -> None:
+    """Refuse an address where nobody answers, on which Ray would spend minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise InputError(f"no Ray cluster at {address} ({error})") from error
+
+
+def offered(address: str | None = None) -> Device:
+    """What a cluster computes on, which decides over the sizes and the precision that pay."""
+    with connected(address) as ray:
+        return "gpu" if ray.cluster_resources().get("GPU", 0) >= 1 else "cpu"
+
+
+def resources(ray: Any, device: Device | None) -> tuple[Device, dict[str, int]]:
+    """What cells are computed on, and what each of them takes of a node."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus, cores = (max(int(node.get(kind, 0)) for node in nodes) for kind in ("GPU", "CPU"))
+    if device != "cpu" and gpus:
+        return "gpu", {"num_gpus": 1}
+    if device == "gpu":
+        raise InputError("--device gpu: no node of the Ray cluster offers a GPU")
+    if not cores:
+        raise InputError("no node of the Ray cluster offers a CPU or a GPU; start one with `ray start`")
+    return "cpu", {"num_cpus": min(_CORES, cores)}
