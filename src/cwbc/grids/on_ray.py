@@ -143,15 +143,11 @@ class _Driver:
         self._reasons.update({each.directory: " ".join(reason.split()) for each in group})
 
     def _stop(self) -> None:
-        """Let what runs save itself, and let go of the rest."""
+        """Let what runs save itself; what has not begun will find nobody who wants it."""
+        # Not ray.cancel: for a task that ends at this very moment, it takes the driver with it (Ray 2.60).
         self._sign.unlink(missing_ok=True)
-        running = [task for task, group in self._tasks.items() if any(map(_is_running, group))]
-        for task in set(self._tasks) - set(running):
-            self._ray.cancel(task, force=True)
-        if running:
+        if running := [task for task, group in self._tasks.items() if any(map(_is_running, group))]:
             self._ray.wait(running, num_returns=len(running), timeout=_PATIENCE)
-        for task in running:
-            self._ray.cancel(task, force=True)
         raise Interrupted
 
     def _show(self) -> None:
