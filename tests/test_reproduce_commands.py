@@ -14,7 +14,7 @@ from toys import write_toy
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.item import Item
 from cwbc.experiments.naming import Datasets
-from cwbc.grids import local
+from cwbc.grids import local, on_ray
 from cwbc.grids.outcomes import Failure, Results
 
 TINY = ("--quick", "--seeds=2", "--steps=4", "--device=cpu")
@@ -131,3 +131,21 @@ def test_a_failed_cell_is_told(
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 3
     assert {claim["verdict"] for claim in summary["claims"]} == {None}
+
+
+def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("alpha", tmp_path, monkeypatch)
+    asked = {}
+
+    def keep(cells, root, **settings):  # type: ignore[no-untyped-def]
+        asked.update(settings, cells=cells, root=root)
+        return Results([], [])
+
+    monkeypatch.setattr(on_ray, "run", keep)
+    cluster = ("--engine=ray", "--address=there:6379", "--device=gpu")  # there is no GPU here
+    assert run("reproduce", "alpha", "--quick", "--seeds=3", "--cells=mine", *cluster) == 0
+    assert (asked["address"], asked["device"], asked["root"]) == ("there:6379", "gpu", Path("mine"))
+    assert next(cell.label for cell in asked["cells"]) == "alpha = 0"
+    assert {cell.seeds for cell in asked["cells"]} == {(0, 1, 2)}
+    assert {cell.training.precision for cell in asked["cells"]} == {"bfloat16"}
