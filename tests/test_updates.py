@@ -19,7 +19,6 @@ from cwbc.design import Design
 from cwbc.hyperparameters import Numbers
 from cwbc.methods import Optimizer, Training, parse, small
 from cwbc.sampling import Source, Window, in_host_memory, to_device
-from cwbc.sampling import side_by_side as side_by_side_data
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Batch, Losses, State, batch_of, draw, initialize, losses, run_chunk, shares_of
 
@@ -244,7 +243,7 @@ def test_seeds_side_by_side_as_on_a_gpu_equal_seeds_in_turn(
 
 def test_methods_side_by_side_as_on_a_gpu_equal_methods_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     designs, seeds = [tiny("rvs+w+c"), tiny("rvs+c")], (0, 5)
-    data = side_by_side_data([to_device(toy_data(), design.method) for design in designs])
+    data = to_device(toy_data(), *(design.method for design in designs))
 
     def trained_together() -> tuple[State, Losses]:
         starts = [initialize(designs[0], TRAINING, seeds) for _ in designs]

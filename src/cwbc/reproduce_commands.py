@@ -21,7 +21,7 @@ from cwbc.errors import InputError, require, unknown
 from cwbc.experiments import writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import FULL, QUICK, Findings, Item
+from cwbc.experiments.item import FULL, LESS, QUICK, Findings, Item
 from cwbc.experiments.naming import short_name
 from cwbc.finished import provenance
 from cwbc.grids import local
@@ -131,19 +131,16 @@ def _cells(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary
             training = dataclasses.replace(training, precision="bfloat16")
         seeds = tuple(range(command.seeds)) if command.seeds else cell.seeds
         cell = dataclasses.replace(cell, training=training, seeds=seeds)
-        cells.append(_with_shares(cell, item.shares, datasets[cell.dataset]))
+        cells.append(_with_less(cell, datasets[cell.dataset]))
     return cells
 
 
-def _with_shares(cell: Cell, shares: Sequence[float], dataset: DatasetSummary) -> Cell:
-    """The same cell, asked for shares of the dataset's best as well."""
-    if not shares:
-        return cell
+def _with_less(cell: Cell, dataset: DatasetSummary) -> Cell:
+    """The same cell, asked for somewhat less than the dataset's best as well."""
     from cwbc.grids.prepared import asked_targets
 
     asked = asked_targets(cell, dataset.task, dataset.best)
-    more = (round(share * dataset.best, 6) for share in shares)
-    return dataclasses.replace(cell, targets=tuple(sorted({*asked, *more})))
+    return dataclasses.replace(cell, targets=tuple(sorted({*asked, round(LESS * dataset.best, 6)})))
 
 
 def _run(cells: Sequence[Cell], command: Reproduce, session: Session) -> Results:

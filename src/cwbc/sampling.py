@@ -102,43 +102,48 @@ def normalized(observations: Any, mean: Any, deviation: Any) -> Any:
     return (observations.astype(np.float32) - mean) / deviation
 
 
-def to_device(data: Trajectories, method: Method) -> Source:
-    """A dataset whose rows lie on the device."""
-    return Source(
-        _episodes(data, method), jax.tree.map(jnp.asarray, _rows(data)), Numbers.of(method.fit(data))
-    )
+def to_device(data: Trajectories, *methods: Method) -> Source:
+    """A dataset whose rows lie on the device, as these methods sample it."""
+    return _source(data, jax.tree.map(jnp.asarray, _rows(data)), methods)
 
 
 def in_host_memory(data: Trajectories, method: Method) -> Source:
     """A dataset whose rows stay where they are, for one that is too large for the device."""
-    rows = jax.tree.map(np.ascontiguousarray, _rows(data))
-    return Source(_episodes(data, method), rows, Numbers.of(method.fit(data)))
+    return _source(data, jax.tree.map(np.ascontiguousarray, _rows(data)), (method,))
 
 
-def side_by_side(sources: Sequence[Source]) -> Source:
-    """One dataset as several methods sample it; they must draw by as many kinds of thresholds."""
-    if len(sources) == 1:
-        return sources[0]
-    most = max(source.episodes.most_raised for source in sources)
-    alike = [dataclasses.replace(source.episodes, most_raised=most) for source in sources]
-    return Source(
-        jax.tree.map(lambda *x: jnp.stack(x), *alike),
-        sources[0].rows,
-        jax.tree.map(lambda *x: jnp.stack(x), *(source.numbers for source in sources)),
-        len(sources),
-    )
+def _source(data: Trajectories, rows: Rows, methods: Sequence[Method]) -> Source:
+    episodes = [_episodes(data, method) for method in methods]
+    numbers = [Numbers.of(method.fit(data)) for method in methods]
+    if len(methods) == 1:
+        return Source(episodes[0], rows, numbers[0])
+    most = max(each.most_raised for each in episodes)
+    alike = [dataclasses.replace(each, most_raised=most) for each in episodes]
+    return Source(_stacked(alike), rows, _stacked(numbers), len(methods))
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *x: jnp.stack(x), *trees)
 
 
 def _rows(data: Trajectories) -> Rows:
     return Rows(data.observations, data.actions, data.returns_to_go)
 
 
+def raised_share(data: Trajectories, method: Method) -> float:
+    """The part of a method's draws that its regularizer raises."""
+    if method.regularizer is None:
+        return 0.0
+    probabilities = method.weighting.probabilities(data)
+    # Rounded: 4.000000000000001 windows would else be five.
+    return round(float(probabilities[method.regularizer.selected(data)].sum() / probabilities.sum()), 9)
+
+
 def _episodes(data: Trajectories, method: Method) -> Episodes:
     probabilities = method.weighting.probabilities(data)
     none = np.zeros(data.episodes, bool)
     selected = method.regularizer.selected(data) if method.regularizer else none
-    # Rounded: 4.000000000000001 windows would else be five.
-    share = round(float(probabilities[selected].sum() / probabilities.sum()), 9)
+    share = raised_share(data, method)
     kinds = (selected, ~selected) if 0 < share < 1 else (~none,)
     mean, deviation = data.observation_statistics
     return Episodes(

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.design import Design
-from cwbc.device import Place, default_place
+from cwbc.device import Place, default_place, on_cpu
 from cwbc.errors import DivergenceError
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
 from cwbc.runs import Keeper, configuration, track
-from cwbc.sampling import Source, in_host_memory, side_by_side, to_device
+from cwbc.sampling import Source, in_host_memory, raised_share, to_device
 from cwbc.tracking import Tracking
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Losses, State, chunk_length, initialize, run_chunk
@@ -83,10 +83,12 @@ def train_together(
         _begun(data, method, settings, seeds, place, notes or {}, tracking)
         for method, place, tracking in zip(methods, places, watched, strict=True)
     ]
-    prepared = to_device if (data_on or default_place(data.nbytes)) == "device" else in_host_memory
-    for behind in _side_by_side(runs, settings.steps, prepared is to_device):
-        sources = [prepared(data, run.policies.design.method) for run in behind]
-        _Loop(behind, settings, side_by_side(sources), progress, should_stop).run()
+    on_device = (data_on or default_place(data.nbytes)) == "device"
+    behind = [run for run in runs if run.step < settings.steps]
+    for lot in _side_by_side(behind, data) if on_device else [[run] for run in behind]:
+        methods = [run.policies.design.method for run in lot]
+        source = to_device(data, *methods) if on_device else in_host_memory(data, *methods)
+        _Loop(lot, settings, source, progress, should_stop).run()
     return [dataclasses.replace(run.policies, parameters=run.state.parameters) for run in runs]
 
 
@@ -130,12 +132,14 @@ def _begun(
     return _Run(policies, keeper, tracking, state, step, seconds)
 
 
-def _side_by_side(runs: list[_Run], steps: int, together: bool) -> list[list[_Run]]:
-    """Runs that are not at their end yet, those at the same step together unless all go one by one."""
-    behind = [run for run in runs if run.step < steps]
-    if not together:
-        return [[run] for run in behind]
-    return [[run for run in behind if run.step == step] for step in sorted({run.step for run in behind})]
+def _side_by_side(runs: list[_Run], data: Trajectories) -> list[list[_Run]]:
+    """Runs that can share a program: at the same step, and with as many kinds of windows to draw."""
+    lots: dict[tuple[int, float], list[_Run]] = {}
+    for run in runs:
+        share = raised_share(data, run.policies.design.method)
+        # On a CPU only with the same share: then each result is bit for bit that of a run alone.
+        lots.setdefault((run.step, share if on_cpu() else 0 < share < 1), []).append(run)
+    return [lots[key] for key in sorted(lots)]
 
 
 def _about(data: Trajectories) -> dict[str, Any]:

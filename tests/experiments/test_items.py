@@ -138,7 +138,6 @@ def test_max_return_asks_for_less_than_the_best() -> None:
     outcomes = [outcome(dataset, "rvs", HOLDS, extra={0.8: 80}) for dataset in WALKERS]
     outcomes += [outcome(dataset, "rvs+cwbc", HOLDS, extra={0.8: 50}) for dataset in WALKERS]
     assert verdicts(found("max-return", outcomes)) == [False, False, False]
-    assert ITEMS["max-return"].shares == (0.8,)
 
 
 def at_expert(dataset: str, scores: Mapping[str, float]) -> list[Outcome]:

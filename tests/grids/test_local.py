@@ -64,7 +64,7 @@ def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.Monke
     doing = {str(running) for standing in seen for running in standing.running}
     assert {"training 10/30", "training 30/30", "evaluating 10/10"} <= doing
 
-    monkeypatch.setattr(training, "train", None)
+    monkeypatch.setattr(local, "train_together", None)
     second = local.run(asked, tmp_path)
     for one, two in zip(first.outcomes, second.outcomes, strict=True):
         assert (one.cell, one.directory, one.dataset) == (two.cell, two.directory, two.dataset)
@@ -113,15 +113,15 @@ sys.path[:0] = {path!r}
 from cwbc import training
 training.SAVE_INTERVAL = 0.0
 training.chunk_length = lambda *_: 5
-train, log = training.train, Path(sys.argv[3])
-def logged(*arguments):
-    with log.open("a") as file:
-        file.write(arguments[4].name + "\\n")
-    return train(*arguments)
-training.train = logged
 from toy_cells import toy_cells
 import toys
 from cwbc.grids import local
+train, log = local.train_together, Path(sys.argv[3])
+def logged(*arguments):
+    with log.open("a") as file:
+        file.write("".join(place.name + "\\n" for place in arguments[4]))
+    return train(*arguments)
+local.train_together = logged
 asked = toy_cells(Path(sys.argv[1]), {count}, {steps})
 results = local.run(asked, Path(sys.argv[2]), lease_seconds={seconds})
 print(len(results.outcomes), len(results.failures))

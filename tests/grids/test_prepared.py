@@ -94,7 +94,6 @@ def test_groups_share_all_but_numbers(toy: str, tmp_path: Path) -> None:
     longer = Variant("longer", "rvs+cwbc", {"steps": 80})
     copy = str(write_toy(tmp_path / "copy.hdf5", full_length=False))
     cells = prepared(*grid([toy, copy], ["rvs", "rvs+cwbc", wide, longer, *weaker], SCALE))
-    labels = [[each.cell.label for each in group] for group in groups(cells, together=True)]
+    labels = [[each.cell.label for each in group] for group in groups(cells)]
     one_dataset = [["rvs"], ["rvs+cwbc", "alpha = 0.1", "alpha = 0.5"], ["wide"], ["longer"]]
     assert labels == one_dataset * 2
-    assert [len(group) for group in groups(cells, together=False)] == [1] * 12

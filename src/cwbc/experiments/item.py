@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FULL = Scale("paper", steps=None, seeds=10, episodes=10)
 QUICK = Scale("small", steps=4_000, seeds=2, episodes=3, points=7)
+LESS = 0.8  # of the dataset's best, asked for beside the sweep: by all items, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
 
 
@@ -51,7 +52,6 @@ class Item:
         datasets: as in `published`; `quick_datasets` are those of a quick run.
         variants: what is trained on each of them; nothing where the data alone tells.
         findings: what to make of the outcomes.
-        shares: of the dataset's best return, which are asked for beside the sweep.
         needs_data: whether the findings look at the trajectories.
     """
 
@@ -62,7 +62,6 @@ class Item:
     quick_datasets: tuple[str, ...]
     variants: tuple[Variant | str, ...]
     findings: Callable[[Evidence], Findings]
-    shares: tuple[float, ...] = ()
     needs_data: bool = False
 
     def names(self, datasets: Datasets, quick: bool) -> tuple[str, ...]:

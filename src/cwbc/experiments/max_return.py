@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.item import Claim, Findings, Item
+from cwbc.experiments.item import LESS, Claim, Findings, Item
 from cwbc.experiments.judging import COMPARABLE, comparable, on_datasets, untold
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.intervals import interval
@@ -16,7 +16,6 @@ from cwbc.reporting.interactive import Chart
 from cwbc.reporting.tables import Column, Row, Table
 from cwbc.wording import percent, score
 
-LESS = 0.8  # of the dataset's best
 _BEST_OF = {
     "medium": "0.8x data's best",
     "medium-replay": "1x data's best",
@@ -132,5 +131,4 @@ ITEM = Item(
     WALKERS,
     ("rvs", "rvs+cwbc"),
     findings,
-    shares=(LESS,),
 )

@@ -14,7 +14,6 @@ from typing import Any
 
 import jax
 
-from cwbc import training
 from cwbc.errors import DivergenceError, InputError
 from cwbc.grids import leases
 from cwbc.grids.cells import Cell
@@ -23,7 +22,7 @@ from cwbc.grids.prepared import ROOT, Prepared, Shelf, groups, prepare
 from cwbc.grids.standing import Running, Show, Standing
 from cwbc.measuring import measure
 from cwbc.policy import Policies
-from cwbc.training import Interrupted
+from cwbc.training import Interrupted, train_together
 
 # What may go wrong with one cell while the others are all right.
 _FAILURES = (DivergenceError, InputError, OSError, MemoryError, jax.errors.JaxRuntimeError)
@@ -180,11 +179,7 @@ class _Engine:
             return self._should_stop()
 
         progress(0)
-        if len(mine) == 1:
-            method, settings, seeds = first.cell.method, first.cell.training, first.cell.seeds
-            notes = dict(first.notes)
-            return [training.train(data, method, settings, seeds, first.directory, notes, progress, stop)]
-        return training.train_together(
+        return train_together(
             data,
             [held.cell.cell.method for held in mine],
             first.cell.training,

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from cwbc import fitting, runs, training
+from cwbc import fitting, runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import read, store
 from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.finished import is_measured
 from cwbc.grids.cells import Cell
+from cwbc.hyperparameters import form
 from cwbc.methods import to_json
 from cwbc.recordings import Recording
 from cwbc.results import same_target
@@ -157,36 +158,16 @@ def asked_targets(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
     return tuple(sorted(kept | {others[index] for index in chosen}))
 
 
-def groups(prepared: Iterable[Prepared], together: bool | None = None) -> list[list[Prepared]]:
-    """Cells that one program can train: one dataset, training, seeds and method but for its numbers.
-
-    Args:
-        together: False leaves every cell alone; by default they are put together if training can do it.
-    """
-    if together is None:
-        together = hasattr(training, "train_together")
+def groups(prepared: Iterable[Prepared]) -> list[list[Prepared]]:
+    """Cells that one program can train: one dataset, training, seeds and form of method."""
     found: dict[Any, list[list[Prepared]]] = {}
     ordered: list[list[Prepared]] = []
     for each in prepared:
-        lots = found.setdefault(_shape(each) if together else object(), [])
+        cell = each.cell
+        alike = (cell.dataset, each.dataset.content_hash, cell.training, cell.seeds, form(cell.method))
+        lots = found.setdefault(alike, [])
         if not lots or len(lots[-1]) == _LARGEST_GROUP:
             lots.append([])
             ordered.append(lots[-1])
         lots[-1].append(each)
     return ordered
-
-
-def _shape(prepared: Prepared) -> Any:
-    cell, dataset = prepared.cell, prepared.dataset
-    method = {name: _numberless(value) for name, value in vars(cell.method).items() if name != "name"}
-    # Those that were cut off at different steps go on for themselves.
-    done = runs.steps_done(prepared.directory)
-    return (cell.dataset, dataset.content_hash, cell.training, cell.seeds, done, json.dumps(method))
-
-
-def _numberless(part: Any) -> Any:
-    """A part of a method with its kind and sizes, but not its real numbers."""
-    if part is None:
-        return None
-    values = {name: 0.0 if isinstance(value, float) else value for name, value in vars(part).items()}
-    return {"kind": type(part).__name__, **values}
