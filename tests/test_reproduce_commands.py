@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_cli import run
@@ -14,10 +15,11 @@ from toys import write_toy
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.item import Item
 from cwbc.experiments.naming import Datasets
-from cwbc.grids import local
+from cwbc.grids import local, on_ray
+from cwbc.grids.cells import Variant
 from cwbc.grids.outcomes import Failure, Results
 
-TINY = ("--quick", "--seeds=2", "--steps=4", "--device=cpu")
+TINY = ("--quick", "--seeds=2", "--steps=20", "--device=cpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +33,11 @@ class OnFile(Item):
 def on_toy(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put an item's data in the toy's place."""
     toy = str(write_toy(folder / "toy.hdf5"))
-    fields = vars(ITEMS[name]) | {"datasets": (toy,), "quick_datasets": (toy,)}
+    small = tuple(  # as in test_cli: what is compiled there serves here
+        dataclasses.replace(variant, options={**variant.options, "width": 16, "batch_size": 4})
+        for variant in (Variant(v, v) if isinstance(v, str) else v for v in ITEMS[name].variants)
+    )
+    fields = vars(ITEMS[name]) | {"datasets": (toy,), "quick_datasets": (toy,), "variants": small}
     monkeypatch.setitem(ITEMS, name, OnFile(**fields))
 
 
@@ -131,3 +137,21 @@ def test_a_failed_cell_is_told(
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 3
     assert {claim["verdict"] for claim in summary["claims"]} == {None}
+
+
+def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("alpha", tmp_path, monkeypatch)
+    asked: dict[str, Any] = {}
+
+    def keep(cells, root, **settings):  # type: ignore[no-untyped-def]
+        asked.update(settings, cells=cells, root=root)
+        return Results([], [])
+
+    monkeypatch.setattr(on_ray, "run", keep)
+    cluster = ("--engine=ray", "--address=there:6379", "--device=gpu")  # there is no GPU here
+    assert run("reproduce", "alpha", "--quick", "--seeds=3", "--cells=mine", *cluster) == 0
+    assert (asked["address"], asked["device"], asked["root"]) == ("there:6379", "gpu", Path("mine"))
+    assert next(cell.label for cell in asked["cells"]) == "alpha = 0"
+    assert {cell.seeds for cell in asked["cells"]} == {(0, 1, 2)}
+    assert {cell.training.precision for cell in asked["cells"]} == {"bfloat16"}

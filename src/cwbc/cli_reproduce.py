@@ -36,6 +36,6 @@ class Reproduce:
     engine: Engine = "local"
     """Who trains: this process, or a Ray cluster (extra ray)."""
     address: Address = None
-    """Address of the Ray cluster (default: one is started here)."""
+    """Address of the Ray cluster (default: $RAY_ADDRESS, or the one on this machine)."""
     device: Device = None
     """Where to compute (default: the GPU when there is one)."""

@@ -59,17 +59,19 @@ def reproduce(command: Reproduce, session: Session) -> int:
     """Run an item to its report; 1 where cells failed."""
     item = _checked(command)
     _present(item, command)
+    out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick))
+    _check_place(out)
     # What a cluster computes on is not what this process does.
     device = use_device(None if command.engine == "ray" else command.device)
     names = item.names(command.data, command.quick)
     datasets = _made(names, command.quick)
-    out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick))
-    _check_place(out)
     results = Results([], [])
     if item.variants:
         cells = _cells(item, command, datasets)
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
         say(f"{item.place}: {len(cells)} cells on {where}, below {command.cells or ROOT}")
+        if where == "a CPU" and not command.quick:
+            say("warning: at the paper's sizes this takes days without a GPU; --quick takes minutes")
         results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
     findings = item.findings(Evidence.of(results.outcomes, data))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cwbc.experiments import bounds
 from cwbc.experiments.bounds import Bound, bound
 from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Findings, Item
+from cwbc.experiments.item import Claim, Findings, Item
 from cwbc.experiments.judging import on_datasets, untold
 from cwbc.experiments.naming import WALKERS
 from cwbc.intervals import Array
@@ -47,7 +49,13 @@ def findings(evidence: Evidence) -> Findings:
         dataset: {name: bound(evidence.data[dataset].returns, p) for name, p in of.items()}
         for dataset, of in drawn.items()
     }
-    claims = [
+    charts = [chart for dataset, of in found.items() for chart in _charts(dataset, of)]
+    tables = {f"bias-variance-{dataset}": _table(of) for dataset, of in found.items()}
+    return Findings(_claims(found), tables, charts)
+
+
+def _claims(found: Mapping[str, Mapping[str, Bound]]) -> list[Claim]:
+    return [
         on_datasets(
             "Weighting reduces the bias that training on the data as it is has, and pays with variance.",
             "Its TV(p*, q)² is below the uniform one, and its d2(q || p) / |D| above it",
@@ -92,9 +100,6 @@ def findings(evidence: Evidence) -> Findings:
             "the constants C1, C2 and C3 are not known, so neither is the sum of the terms",
         ),
     ]
-    charts = [chart for dataset, of in found.items() for chart in _charts(dataset, of)]
-    tables = {f"bias-variance-{dataset}": _table(of) for dataset, of in found.items()}
-    return Findings(claims, tables, charts)
 
 
 def _written(value: float) -> str:

@@ -89,7 +89,7 @@ def _crashes(evidence: Evidence) -> Claim:
     needed = math.ceil(len(found) * 2 / 9)
     rule = (
         f"RvS at 1x expert scores below {percent(COLLAPSED)} of its best point on at least {needed} "
-        "of the datasets (in the paper: on HalfCheetah's medium and medium-replay, 2 of 9)"
+        "of the datasets (its scores on HalfCheetah's medium and medium-replay suggest 2 of 9 in the paper)"
     )
     return on_datasets(text, rule, verdicts, 2 / 9)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from cwbc.experiments.bounds import effective_episodes, filtered
+from cwbc.experiments.bounds import effective_episodes, filtered, uniform
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Findings, Item
@@ -15,15 +13,13 @@ from cwbc.reporting.tables import Cell, Column, Row, Table
 from cwbc.weighting import ByReturn
 from cwbc.wording import amount, percent
 
-TOP = 90  # the percentile of returns above which they are called high
-
 
 def findings(evidence: Evidence) -> Findings:
     """The distribution before and after, and whether it moved where it should."""
     returns = {dataset: data.returns for dataset, data in evidence.data.items()}
     weighted = {dataset: ByReturn().probabilities(data) for dataset, data in evidence.data.items()}
     hard = {dataset: filtered(found) for dataset, found in returns.items()}
-    low = {dataset: float((r < (r.min() + r.max()) / 2).mean()) for dataset, r in returns.items()}
+    low = {dataset: 1 - high_share(r, uniform(r)) for dataset, r in returns.items()}
     high = {dataset: high_share(returns[dataset], p) for dataset, p in weighted.items()}
     effective = {
         dataset: (effective_episodes(p), effective_episodes(hard[dataset])) for dataset, p in weighted.items()
@@ -36,7 +32,7 @@ def findings(evidence: Evidence) -> Findings:
         ),
         on_datasets(
             "The transformed distribution concentrates on high-return trajectories.",
-            f"More than half of what is drawn is from the {TOP}th percentile of returns up",
+            "More than half of what is drawn lies in the upper half of the range of returns",
             {dataset: (share > 0.5, percent(share)) for dataset, share in high.items()},
         ),
         on_datasets(
@@ -55,23 +51,15 @@ def findings(evidence: Evidence) -> Findings:
         "dataset",
         [
             Column("episodes", written=amount),
-            Column("mean return", "of the data", written=amount),
-            Column("mean return", "weighted", written=amount),
-            Column("high returns drawn", f"from the {TOP}th percentile up", percent),
-            Column("effective episodes", "weighted", amount),
-            Column("effective episodes", "top 10 %", amount),
+            Column("mean return", written=amount),
+            Column("mean return drawn", written=amount),
+            Column("in the upper half", written=percent),
+            Column("drawn from it", written=percent),
+            Column("effective episodes", written=amount),
+            Column("of the top 10 %", written=amount),
         ],
         [
-            Row(
-                dataset,
-                [
-                    Cell(len(r)),
-                    Cell(float(r.mean())),
-                    Cell(float(weighted[dataset] @ r)),
-                    Cell(high[dataset]),
-                    *map(Cell, effective[dataset]),
-                ],
-            )
+            _row(dataset, r, weighted[dataset], (1 - low[dataset], high[dataset], *effective[dataset]))
             for dataset, r in returns.items()
         ],
     )
@@ -81,9 +69,14 @@ def findings(evidence: Evidence) -> Findings:
     return Findings(claims, {"transformed": table}, (), distributions)
 
 
+def _row(dataset: str, returns: Array, drawn: Array, rest: tuple[float, ...]) -> Row:
+    means = float(returns.mean()), float(drawn @ returns)
+    return Row(dataset, [Cell(float(number)) for number in (len(returns), *means, *rest)])
+
+
 def high_share(returns: Array, probabilities: Array) -> float:
-    """How much is drawn from the top tenth of the returns."""
-    return float(probabilities[returns >= np.percentile(returns, TOP)].sum())
+    """How much is drawn from the upper half of the range of returns."""
+    return float(probabilities[returns >= (returns.min() + returns.max()) / 2].sum())
 
 
 ITEM = Item(
