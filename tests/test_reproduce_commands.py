@@ -62,6 +62,8 @@ def test_mistakes_are_found_before_anything_is_written(
         "--seeds must be at least 1; got 0": ("table1", "--seeds=0"),
         "--steps must be at least 1; got -5": ("table1", "--steps=-5"),
         "--steps does nothing for bias-variance": ("bias-variance", "--steps=5"),
+        "did you mean 'walker2d-medium'": ("table1", "--datasets=walker2d-medium-replay,walkr2d-medium"),
+        "unknown method of this item 'rvs+w'": ("table1", "--methods=rvs,rvs+w"),
         "give --engine ray with it": ("table1", "--address=ray://there"),
         "cwbc data download walker2d-medium-expert-v2": ("components", "--data=d4rl"),
     }
@@ -71,6 +73,17 @@ def test_mistakes_are_found_before_anything_is_written(
     assert run("reproduce", "dt-concat", "--data=d4rl", "--quick") == 2
     assert "1 of D4RL's datasets" in capsys.readouterr().err  # a quick run takes one
     assert not list(tmp_path.iterdir())
+
+
+def test_a_part_of_an_item_keeps_its_order() -> None:
+    part = ITEMS["table1"].only(["walker2d-medium", "hopper-medium"], ["rvs+cwbc", "rvs"])
+    labels = [(cell.dataset, cell.label) for cell in part.cells("ours", quick=False)]
+    robots = [name for name in part.datasets for _ in range(2)]
+    assert sorted(robots) == ["hopper-medium"] * 2 + ["walker2d-medium"] * 2
+    assert [label for _, label in labels] == ["rvs", "rvs+cwbc"] * 2
+    assert part.only(None, None) == part
+    whole = {(cell.dataset, cell.label): cell for cell in ITEMS["table1"].cells("ours", quick=False)}
+    assert all(whole[cell.dataset, cell.label] == cell for cell in part.cells("ours", quick=False))
 
 
 def test_an_item_from_data_to_report(

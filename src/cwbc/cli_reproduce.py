@@ -11,6 +11,7 @@ from cwbc.option_types import Device, Directory, Flag, Whole
 
 ItemName = Annotated[Positional[str | None], arg(metavar="[ITEM]", help_behavior_hint="")]
 DataKind = Annotated[Literal["ours", "d4rl"], arg(metavar="ours|d4rl", help_behavior_hint="")]
+Names = Annotated[str | None, arg(metavar="NAME,...", help_behavior_hint="")]
 Engine = Annotated[Literal["local", "ray"], arg(metavar="local|ray", help_behavior_hint="")]
 Address = Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")]
 
@@ -25,12 +26,16 @@ class Reproduce:
     """A small version: fewer datasets, seeds, steps and asked returns; minutes on two CPU cores."""
     data: DataKind = "ours"
     """Our datasets, made here, or D4RL's, once downloaded (default: ours)."""
+    datasets: Names = None
+    """Only these of the item's datasets, such as walker2d-medium,hopper-medium-replay."""
+    methods: Names = None
+    """Only these of the item's methods, as its table calls them, such as rvs,rvs+cwbc."""
     seeds: Whole = None
     """Number of seeds (default: 10; quick: 2)."""
     steps: Whole = None
     """Training steps (default: the paper's 100,000; quick: 4,000)."""
     out: Directory = None
-    """Directory of the report (default: runs/reproduce/ITEM, or ITEM-quick)."""
+    """Directory of the report (default: runs/reproduce/ITEM, with -quick or -part)."""
     cells: Directory = None
     """Directory of the trainings, which items share (default: runs/cells)."""
     engine: Engine = "local"

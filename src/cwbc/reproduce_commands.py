@@ -59,7 +59,8 @@ def reproduce(command: Reproduce, session: Session) -> int:
     """Run an item to its report; 1 where cells failed."""
     item = _checked(command)
     _present(item, command)
-    out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick))
+    part = command.datasets is not None or command.methods is not None
+    out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick + "-part" * part))
     _check_place(out)
     # What a cluster computes on is not what this process does.
     device = use_device(None if command.engine == "ray" else command.device)
@@ -98,7 +99,11 @@ def _checked(command: Reproduce) -> Item:
         raise InputError(f"{', '.join(given)} does nothing for {name}, which trains nothing")
     if command.address is not None and command.engine != "ray":
         raise InputError("--address is that of a Ray cluster; give --engine ray with it")
-    return ITEMS[name]
+    return ITEMS[name].only(_names(command.datasets), _names(command.methods))
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _present(item: Item, command: Reproduce) -> None:
@@ -173,10 +178,13 @@ def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSumma
             "Scores are normalized as in D4RL and asked for at 1x expert unless said otherwise; "
             "± is the deviation over seeds, as in the paper."
         )
+    chosen = [f"--{name} {value}" for name in ("datasets", "methods") if (value := getattr(command, name))]
+    if chosen:
+        remarks.append(f"This is a part of the item, as asked with {' and '.join(chosen)}.")
     if command.quick and item.variants:
         seeds, steps = command.seeds or QUICK.seeds, command.steps or QUICK.steps
         remarks.append(
-            f"This is a quick run: {len(item.quick_datasets)} of {len(item.datasets)} datasets, {seeds} "
+            f"This is a quick run: {len(datasets)} of {len(ITEMS[item.name].datasets)} datasets, {seeds} "
             f"seed(s), {steps:,} steps of small networks, {QUICK.episodes} episodes. It shows that all works "
             "and which way things go; its verdicts are no evidence about the paper."
         )

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from cwbc.errors import unknown
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.naming import Datasets, named
@@ -72,6 +73,23 @@ class Item:
         """Everything that is to be trained."""
         cells = grid(self.names(datasets, quick), self.variants, QUICK if quick else FULL)
         return tuple(_lighter(cell) if quick else cell for cell in cells)
+
+    def only(self, datasets: Sequence[str] | None, methods: Sequence[str] | None) -> Item:
+        """The same item with only these datasets and methods; an unknown one is an error."""
+        labels = {each if isinstance(each, str) else each.label: each for each in self.variants}
+        for name in datasets or ():
+            if name not in self.datasets:
+                raise unknown("dataset of this item", name, self.datasets)
+        for name in methods or ():
+            if name not in labels:
+                raise unknown("method of this item", name, labels)
+        chosen = tuple(name for name in self.datasets if name in datasets) if datasets else None
+        return dataclasses.replace(
+            self,
+            datasets=chosen or self.datasets,
+            quick_datasets=chosen or self.quick_datasets,
+            variants=tuple(each for label, each in labels.items() if not methods or label in methods),
+        )
 
     def count(self, quick: bool) -> int:
         """How many cells there are."""
