@@ -25,12 +25,13 @@ pytest.importorskip("ray", reason="needs the extra `ray`")
 
 # In a process of its own: Ray starts nodes by forking, which a process that has used JAX must not do.
 CLUSTER = """
-import sys, tempfile
-from ray.cluster_utils import Cluster
+import os, sys, tempfile
 least = {"object_store_memory": 80 * 2**20}
 # Sockets lie in the folder, so its path has to be short.
 with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-    head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": folder, **least}
+    os.environ["RAY_TMPDIR"] = folder  # before Ray looks for it; else it takes folders that all share
+    from ray.cluster_utils import Cluster
+    head = {"num_cpus": 0, "include_dashboard": False, **least}
     cluster = Cluster(True, head_node_args=head)
     try:
         nodes = [cluster.add_node(num_cpus=1, **least) for _ in range(2)]
