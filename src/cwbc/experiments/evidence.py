@@ -104,6 +104,13 @@ class Evidence:
         """Every method, in order."""
         return list(dict.fromkeys(label for of_dataset in self.measured.values() for label in of_dataset))
 
+    def at_expert(self, *labels: str) -> dict[str, dict[str, float]]:
+        """The scores at 1x expert of these methods, by dataset, where all of them were measured."""
+        return {
+            dataset: {label: each.at_expert for label, each in zip(labels, methods, strict=True)}
+            for dataset, methods in self.having(*labels).items()
+        }
+
     def having(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
         """The methods with these labels, by dataset; only datasets on which all of them were measured."""
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import average, decided, untold
+from cwbc.experiments.judging import average, best_on_average, decided, untold
 from cwbc.experiments.naming import REPLAYS
 from cwbc.experiments.published import DATASETS, HARD_FILTERING
 from cwbc.wording import percent, score
@@ -20,7 +20,9 @@ def findings(evidence: Evidence) -> Findings:
         _averages(evidence, "RvS+F+C gains notable improvements over RvS.", "rvs+f+c", "rvs"),
         _averages(evidence, "RvS+F+C lags behind RvS+W+C.", "rvs+cwbc", "rvs+f+c"),
         _averages(evidence, "Filtering erodes the benefit of conservatism alone, RvS+C.", "rvs+c", "rvs+f+c"),
-        _best_of_all(evidence),
+        best_on_average(
+            "RvS+W+C has the highest average of all variants.", "rvs+cwbc", evidence.at_expert(*LABELS)
+        ),
         _variance(evidence),
     ]
     table = showing.expert_table(evidence, LABELS, HARD_FILTERING)
@@ -34,17 +36,6 @@ def _averages(evidence: Evidence, text: str, higher: str, lower: str) -> Claim:
     one, other = (average(methods[i].at_expert for methods in found.values()) for i in (0, 1))
     numbers = f"{score(one)} against {score(other)} over {len(found)} dataset(s)"
     return decided(text, f"{higher} scores higher than {lower} at 1x expert on average", one > other, numbers)
-
-
-def _best_of_all(evidence: Evidence) -> Claim:
-    text = "RvS+W+C has the highest average of all variants."
-    found = evidence.having(*LABELS)
-    if not found:
-        return untold(text, "no dataset has all six variants")
-    means = {label: average(of[i].at_expert for of in found.values()) for i, label in enumerate(LABELS)}
-    numbers = ", ".join(f"{label} {score(mean)}" for label, mean in means.items())
-    best = max(means, key=means.__getitem__)
-    return decided(text, "Its average at 1x expert is the highest", best == "rvs+cwbc", numbers)
 
 
 def _variance(evidence: Evidence) -> Claim:

@@ -50,6 +50,21 @@ def average(numbers: Iterable[float]) -> float:
     return float(np.mean(list(numbers)))
 
 
+def listed(scores: Mapping[str, float]) -> str:
+    """Scores with their names."""
+    return ", ".join(f"{label} {score(found)}" for label, found in scores.items())
+
+
+def best_on_average(text: str, best: str, scores: Mapping[str, Mapping[str, float]]) -> Claim:
+    """A claim that one method has the highest mean of those that were measured on the same datasets."""
+    if not scores:
+        return untold(text, "no dataset has all that it compares")
+    columns = {label: [of[label] for of in scores.values()] for label in next(iter(scores.values()))}
+    means = {label: average(column) for label, column in columns.items()}
+    highest = max(means, key=means.__getitem__)
+    return decided(text, "Its average at 1x expert is the highest", highest == best, listed(means))
+
+
 def gain(ours: float, theirs: float) -> float | None:
     """How much higher a score is, as a share; None where that means nothing."""
     return (ours - theirs) / theirs if theirs > 0 else None

@@ -11,11 +11,11 @@ from cwbc.experiments.bounds import BINS
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import on_datasets
+from cwbc.experiments.judging import listed, on_datasets
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
-from cwbc.wording import amount, percent, score
+from cwbc.wording import amount, percent
 
 PERCENTILES = (99, 90, 50, 0)  # z; kappa grows as it falls
 LABELS = tuple(f"z = {z}" for z in PERCENTILES)
@@ -55,12 +55,10 @@ def _more_uniform(distributions: list[Distribution]) -> Claim:
 
 
 def _small_perform_well(evidence: Evidence) -> Claim:
-    verdicts = {}
-    for dataset, methods in evidence.having(*LABELS).items():
-        scores = dict(zip(LABELS, (each.at_expert for each in methods), strict=True))
-        best = max(scores.values())
-        well = all(scores[label] >= WELL * best for label in SMALL)
-        verdicts[dataset] = (well, ", ".join(f"{label}: {score(found)}" for label, found in scores.items()))
+    verdicts = {
+        dataset: (min(of[label] for label in SMALL) >= WELL * max(of.values()), listed(of))
+        for dataset, of in evidence.at_expert(*LABELS).items()
+    }
     return on_datasets(
         "Relatively small kappa (z = 99, 90, 50) performs well on all three datasets.",
         f"Each scores at least {percent(WELL)} of the best value of kappa at 1x expert",
@@ -70,12 +68,8 @@ def _small_perform_well(evidence: Evidence) -> Claim:
 
 def _large_hurts(evidence: Evidence) -> Claim:
     verdicts = {
-        dataset: (
-            large.at_expert < min(baseline.at_expert, default.at_expert),
-            f"z = 0 {score(large.at_expert)}, z = 90 {score(default.at_expert)}, "
-            f"RvS+C {score(baseline.at_expert)}",
-        )
-        for dataset, (large, default, baseline) in evidence.having("z = 0", "z = 90", "rvs+c").items()
+        dataset: (of["z = 0"] < min(of["z = 90"], of["rvs+c"]), listed(of))
+        for dataset, of in evidence.at_expert("z = 0", "z = 90", "rvs+c").items()
         if quality(dataset) == "medium-expert"
     }
     return on_datasets(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import on_datasets, untold
+from cwbc.experiments.judging import listed, on_datasets, untold
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
@@ -23,22 +23,10 @@ def findings(evidence: Evidence) -> Findings:
     return Findings(claims, {"q": table}, showing.curves(evidence))
 
 
-def _scores(evidence: Evidence) -> dict[str, dict[str, float]]:
-    found = evidence.having(*LABELS)
-    return {
-        dataset: dict(zip(LABELS, (each.at_expert for each in methods), strict=True))
-        for dataset, methods in found.items()
-    }
-
-
-def _told(scores: dict[str, float]) -> str:
-    return ", ".join(f"{label}: {score(found)}" for label, found in scores.items())
-
-
 def _high_is_well(evidence: Evidence) -> Claim:
     verdicts = {
-        dataset: (min(of["q = 95"], of["q = 99"]) >= WELL * max(of.values()), _told(of))
-        for dataset, of in _scores(evidence).items()
+        dataset: (min(of["q = 95"], of["q = 99"]) >= WELL * max(of.values()), listed(of))
+        for dataset, of in evidence.at_expert(*LABELS).items()
     }
     return on_datasets(
         "q = 95 and q = 99 perform well on all three datasets.",
@@ -49,8 +37,8 @@ def _high_is_well(evidence: Evidence) -> Claim:
 
 def _low_is_poor(evidence: Evidence) -> Claim:
     verdicts = {
-        dataset: (max(of["q = 0"], of["q = 50"]) < POOR * of["q = 95"], _told(of))
-        for dataset, of in _scores(evidence).items()
+        dataset: (max(of["q = 0"], of["q = 50"]) < POOR * of["q = 95"], listed(of))
+        for dataset, of in evidence.at_expert(*LABELS).items()
         if quality(dataset) == "medium-replay"
     }
     return on_datasets(
@@ -62,7 +50,9 @@ def _low_is_poor(evidence: Evidence) -> Claim:
 
 def _less_sensitive(evidence: Evidence) -> Claim:
     text = "The medium and medium-expert datasets are less sensitive to the choice of q."
-    spreads = {dataset: max(of.values()) - min(of.values()) for dataset, of in _scores(evidence).items()}
+    spreads = {
+        dataset: max(of.values()) - min(of.values()) for dataset, of in evidence.at_expert(*LABELS).items()
+    }
     replay = [spread for dataset, spread in spreads.items() if quality(dataset) == "medium-replay"]
     others = [spread for dataset, spread in spreads.items() if quality(dataset) != "medium-replay"]
     if not replay or not others:

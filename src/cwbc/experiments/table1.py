@@ -7,7 +7,7 @@ import math
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import COLLAPSED, average, decided, gained, on_datasets, untold
+from cwbc.experiments.judging import COLLAPSED, average, best_on_average, decided, gained, on_datasets, untold
 from cwbc.experiments.naming import quality
 from cwbc.experiments.published import DATASETS, MAIN
 from cwbc.wording import percent, score
@@ -24,7 +24,11 @@ def findings(evidence: Evidence) -> Findings:
         _wins(evidence, "dt", 6, "DT+CWBC outperforms DT in 6 of 9 datasets."),
         _gain(evidence, "dt", 0.08, "DT+CWBC achieves an average improvement of 8 % over DT."),
         _low_quality(evidence),
-        _best_of_cloning(evidence),
+        best_on_average(
+            "RvS+CWBC is the best performing BC method in the table.",
+            "rvs+cwbc",
+            evidence.at_expert(*LABELS),
+        ),
         _crashes(evidence),
     ]
     table = showing.expert_table(evidence, LABELS, MAIN, OTHERS)
@@ -60,23 +64,6 @@ def _low_quality(evidence: Evidence) -> Claim:
     numbers = f"{score(average(low))} points on medium-replay, {score(average(rest))} on the others"
     rule = "The mean gain on medium-replay is positive and above that on the others"
     return decided(text, rule, average(low) > max(0.0, average(rest)), numbers)
-
-
-def _best_of_cloning(evidence: Evidence) -> Claim:
-    text = "RvS+CWBC is the best performing BC method in the table."
-    found = evidence.having(*LABELS)
-    if not found:
-        return untold(text, "no dataset has all four methods")
-    means = {
-        label: average(methods[i].at_expert for methods in found.values()) for i, label in enumerate(LABELS)
-    }
-    numbers = ", ".join(f"{label} {score(mean)}" for label, mean in means.items())
-    return decided(
-        text,
-        "Its average is the highest of the four",
-        max(means, key=means.__getitem__) == LABELS[1],
-        numbers,
-    )
 
 
 def _crashes(evidence: Evidence) -> Claim:
