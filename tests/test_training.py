@@ -328,3 +328,20 @@ def test_those_that_were_cut_off_together_go_on_from_where_each_is(tmp_path: Pat
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), one.parameters, whole.parameters
         )
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_whoever_lost_his_place_writes_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "SAVE_INTERVAL", 0.0)
+    files: list[dict[str, bytes]] = []
+
+    def lost_at_the_third_write() -> None:
+        files.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
+        if len(files) == 3:
+            raise KeyboardInterrupt
+
+    arguments = (toy_data(), [tiny("rvs")], SETTINGS, (3,), [tmp_path])
+    with pytest.raises(KeyboardInterrupt):
+        train_together(*arguments, before_writing=lost_at_the_third_write)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files[-1]
+    assert files[0].keys() < files[1].keys() < files[2].keys()  # the metrics, then the checkpoint

@@ -71,11 +71,13 @@ def train_together(
     should_stop: Callable[[], bool] = lambda: False,
     data_on: Place | None = None,
     trackings: Sequence[Tracking] | None = None,
+    before_writing: Callable[[], None] = lambda: None,
 ) -> list[Policies]:
     """Train methods of one form (`hyperparameters.form`) in one program, each as `train` does alone.
 
     Args:
         progress: told the number of steps that all have done.
+        before_writing: may raise, and then nothing is written.
     """
     places: Sequence[Path | None] = directories or [None] * len(methods)
     watched = trackings or [Tracking() for _ in methods]
@@ -88,7 +90,7 @@ def train_together(
     for lot in _side_by_side(behind, data) if on_device else [[run] for run in behind]:
         methods = [run.policies.design.method for run in lot]
         source = to_device(data, *methods) if on_device else in_host_memory(data, *methods)
-        _Loop(lot, settings, source, progress, should_stop).run()
+        _Loop(lot, settings, source, progress, should_stop, before_writing).run()
     return [dataclasses.replace(run.policies, parameters=run.state.parameters) for run in runs]
 
 
@@ -162,6 +164,7 @@ class _Loop:
     data: Source
     progress: Callable[[int], None] | None
     should_stop: Callable[[], bool]
+    before_writing: Callable[[], None]
 
     def run(self) -> None:
         policies, step, total = self.runs[0].policies, self.runs[0].step, self.settings.steps
@@ -195,6 +198,7 @@ class _Loop:
         values = {name: np.asarray(value) for name, value in losses.items()}
         seconds = time.monotonic() - begun
         step = first_step + len(values["loss"])
+        self.before_writing()
         for run, rows in self._rows():
             _check_finite(values["loss"][:, rows], run.policies, first_step)
             if run.keeper is not None:
@@ -217,6 +221,7 @@ class _Loop:
                 seed = run.policies.seeds[bad[0]]
                 raise DivergenceError(f"the parameters of seed {seed} are not finite after step {step - 1}")
             if run.keeper is not None:
+                self.before_writing()
                 statistics = {
                     "observation_mean": run.policies.observation_mean,
                     "observation_deviation": run.policies.observation_deviation,

@@ -173,10 +173,9 @@ class _Engine:
         def progress(step: int) -> None:
             self._show_at(mine, "training", step, steps)
 
-        def stop() -> bool:
+        def check() -> None:
             for held in mine:
                 held.lease.check()
-            return self._should_stop()
 
         progress(0)
         return train_together(
@@ -187,7 +186,8 @@ class _Engine:
             [held.cell.directory for held in mine],
             dict(first.notes),  # a group has one dataset, and so the same notes
             progress,
-            stop,
+            self._should_stop,
+            before_writing=check,
         )
 
     def _measure(self, held: _Held, policies: Policies) -> None:
