@@ -270,3 +270,30 @@ def test_every_item_declares_what_it_needs(item) -> None:  # type: ignore[no-unt
     assert bool(item.variants) or item.needs_data
     # Without any outcome there is no verdict, and no crash.
     assert {claim.verdict for claim in item.findings(Evidence({})).claims} == {None}
+
+
+def test_the_nine_datasets_are_summed_up_with_what_the_seeds_allow_to_say() -> None:
+    outcomes = curves(DATASETS, apart=5, rvs=FALLS, rvs__cwbc=HOLDS)
+    findings = found("table1", outcomes)
+    rvs, cwbc = findings.tables["overall"].rows
+    assert [round(cell.number or 0, 2) for cell in rvs.cells] == [10, 10, 0, 0, 0, 0]
+    assert [round(cell.number or 0, 2) for cell in cwbc.cells] == [50, 50, 50, 1, 1, 1]
+    assert rvs.cells[3].value is None  # it is compared with nothing
+    middle = cwbc.cells[1]
+    assert middle.low is not None
+    assert middle.high is not None
+    assert 45 <= middle.low < 50 < middle.high <= 55
+    profile, *_ = findings.charts
+    above = {(row[0], row[1]): row[2] for row in list(profile.rows)[1:]}
+    assert above["rvs", 0.0] == 1  # 5 and 15 on each dataset
+    assert above["rvs+cwbc", 44.0] == 1
+    assert above["rvs+cwbc", 46.75] == 0.5
+    assert above["rvs", 16.5] == 0
+
+
+def test_what_was_not_measured_on_all_datasets_does_not_spoil_the_sum() -> None:
+    outcomes = curves(DATASETS[:2], rvs=HOLDS, rvs__w=HOLDS) + curves(DATASETS[2:3], rvs=FALLS)
+    table = found("hard-filtering", outcomes).tables["overall"]
+    assert [(row.name, round(row.cells[0].number or 0)) for row in table.rows] == [("rvs", 50), ("rvs+w", 50)]
+    assert table.rows[1].cells[3].value == 0.5  # all ties
+    assert found("filtered-bc", []).tables["overall"].rows == []

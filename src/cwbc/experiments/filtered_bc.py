@@ -7,6 +7,7 @@ from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
 from cwbc.experiments.judging import COMPARABLE, average, comparable, decided, gained, untold
 from cwbc.experiments.naming import REPLAYS, quality
+from cwbc.experiments.overall import Overall
 from cwbc.experiments.published import FILTERED_BC, QUALITIES
 from cwbc.wording import percent, score
 
@@ -31,7 +32,9 @@ def findings(evidence: Evidence) -> Findings:
         _overall(found),
     ]
     table = showing.expert_table(evidence, LABELS, FILTERED_BC)
-    return Findings(claims, {"filtered-bc": table}, showing.curves(evidence))
+    overall = Overall.of(evidence, LABELS)
+    tables = {"filtered-bc": table, "overall": overall.table(dict.fromkeys(LABELS[1:], "filtered-bc"))}
+    return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
 def _comparable(found: dict[str, tuple[float, float]], kind: str) -> Claim:

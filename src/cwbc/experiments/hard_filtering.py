@@ -7,6 +7,7 @@ from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
 from cwbc.experiments.judging import average, best_on_average, decided, untold
 from cwbc.experiments.naming import REPLAYS
+from cwbc.experiments.overall import Overall
 from cwbc.experiments.published import DATASETS, HARD_FILTERING
 from cwbc.wording import percent, score
 
@@ -26,7 +27,9 @@ def findings(evidence: Evidence) -> Findings:
         _variance(evidence),
     ]
     table = showing.expert_table(evidence, LABELS, HARD_FILTERING)
-    return Findings(claims, {"hard-filtering": table}, showing.curves(evidence))
+    overall = Overall.of(evidence, LABELS)
+    tables = {"hard-filtering": table, "overall": overall.table(dict.fromkeys(LABELS[1:], "rvs"))}
+    return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
 def _averages(evidence: Evidence, text: str, higher: str, lower: str) -> Claim:

@@ -9,6 +9,7 @@ from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
 from cwbc.experiments.judging import COLLAPSED, average, best_on_average, decided, gained, on_datasets, untold
 from cwbc.experiments.naming import quality
+from cwbc.experiments.overall import Overall
 from cwbc.experiments.published import DATASETS, MAIN
 from cwbc.wording import percent, score
 
@@ -32,7 +33,9 @@ def findings(evidence: Evidence) -> Findings:
         _crashes(evidence),
     ]
     table = showing.expert_table(evidence, LABELS, MAIN, OTHERS)
-    return Findings(claims, {"table1": table}, showing.curves(evidence))
+    overall = Overall.of(evidence, LABELS)
+    tables = {"table1": table, "overall": overall.table({"rvs+cwbc": "rvs", "dt+cwbc": "dt"})}
+    return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
 def _pairs(evidence: Evidence, base: str) -> dict[str, tuple[float, float]]:
