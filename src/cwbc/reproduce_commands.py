@@ -214,7 +214,9 @@ def _check_place(out: Path) -> None:
 def _print(item: Item, findings: Findings, results: Results, quick: bool, out: Path) -> None:
     for claim in findings.claims:
         output(f"{writing.VERDICTS[claim.verdict]}: {claim.text}")
-        output(f"    {claim.numbers}")
+        output(f"    {claim.reason}")
+        for case in claim.cases:
+            output(f"    {writing.case_in_words(case)}")
     for failure in results.failures:
         say(f"failed: {failure.cell.dataset}, {failure.cell.label}: {failure.reason}")
     output(writing.headline(item, findings.claims, quick))

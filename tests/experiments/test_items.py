@@ -11,7 +11,7 @@ from hand_made import outcome, summary
 
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Findings
+from cwbc.experiments.item import Case, Findings
 from cwbc.experiments.naming import WALKERS, named, short_name
 from cwbc.experiments.published import DATASETS
 from cwbc.grids.outcomes import Outcome
@@ -63,8 +63,9 @@ def test_table1_counts_wins_by_share() -> None:
     outcomes += curves(DATASETS[2:], rvs__cwbc=HOLDS, dt=HOLDS, rvs=FALLS)
     claim = found("table1", outcomes).claims[0]
     assert claim.verdict is False  # 7 of 9, and 8 are claimed
-    assert "Holds on 7 of 9, needs 8" in claim.numbers
-    assert "halfcheetah-medium: 50.0 against 10.0" in claim.numbers
+    assert "Holds on 7 of 9, needs 8" in claim.reason
+    assert claim.cases[0] == Case(DATASETS[0], False, "10.0 against 50.0")
+    assert Case("halfcheetah-medium", True, "50.0 against 10.0") in claim.cases
 
 
 def test_table1_shows_published_numbers_and_differences() -> None:
@@ -85,7 +86,7 @@ def test_a_gain_over_nothing_cannot_be_told() -> None:
     outcomes = curves(DATASETS, rvs=(0, 0, -1, -1), rvs__cwbc=HOLDS)
     claim = found("table1", outcomes).claims[1]
     assert claim.verdict is None
-    assert "-1.0" in claim.numbers.replace("−", "-")
+    assert "-1.0" in claim.reason.replace("−", "-")
 
 
 def test_reliability_depends_on_data_and_architecture() -> None:
@@ -124,7 +125,7 @@ def test_a_simulation_that_broke_down_scores_nothing() -> None:
     broken = outcome(REPLAY, "rvs+cwbc", (20, 50, np.nan, np.nan))
     claims = found("components", [broken, outcome(REPLAY, "rvs", HOLDS)]).claims
     assert [claim.verdict for claim in claims[2:]] == [False, False, False]
-    assert "0.0 against 50.0" in claims[2].numbers
+    assert "0.0 against 50.0" in claims[2].cases[0].numbers
 
 
 def test_max_return_asks_for_less_than_the_best() -> None:
@@ -206,7 +207,7 @@ def test_hard_filtering() -> None:
     ]
     findings = found("hard-filtering", outcomes)
     assert verdicts(findings) == [True] * 5
-    assert "2.0 against 10.0" in findings.claims[-1].numbers
+    assert "2.0 against 10.0" in findings.claims[-1].reason
     scores = {label: 80 - at for label, at in scores.items()}
     outcomes = [
         outcome(dataset, label, (20, 50, at, at), apart=5)

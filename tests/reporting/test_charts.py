@@ -147,3 +147,16 @@ def test_values_that_cannot_be_drawn_leave_an_empty_chart(value: float) -> None:
 def test_a_quiet_chart_keeps_its_legend_for_what_is_saved() -> None:
     assert Read(LINES.to_html()).having("class", "chart")
     assert Read(dataclasses.replace(LINES, quiet=True).to_html()).having("class", "chart quiet")
+
+
+def test_several_numbers_of_a_method_look_alike_and_hide_together() -> None:
+    estimates = [Estimate("a, near", 1.0, of="a"), Estimate("a, far", 2.0, of="a"), Estimate("b", 3.0)]
+    shown = Read(interval_chart("", estimates, Axis("score")).to_html())
+    drawn = [g["data-series"] for g in shown.having("data-series") if g["class"].startswith("series look")]
+    assert drawn == ["a", "a", "b"] * 2  # wide and narrow
+    (data,) = shown.data
+    assert [words for _, words in data["stops"]] == ["score, a, near", "score, a, far", "score"]
+    assert [[v and v[0] for v in s["values"]] for s in data["series"]] == [
+        [1.0, 2.0, None],
+        [None, None, 3.0],
+    ]

@@ -28,11 +28,11 @@ def test_markdown_is_aligned_and_escaped() -> None:
         Row("dt", [Cell(85.0, spread=1.26, published=84.0), Cell("no")]),
     ]
     assert Table("method", columns, rows).to_markdown() == (
-        "| method   |       a (n=2), ours | a (n=2), published | a (n=2), difference | verdict |\n"
-        "| -------- | ------------------: | -----------------: | ------------------: | ------: |\n"
-        "| x\\|y     | 80.2 (79.0 to 81.5) |               82.0 |                −1.8 |     yes |\n"
-        "| bc (new) |                   – |          2.0 ± 1.0 |                   – |       – |\n"
-        "| dt       |      **85.0 ± 1.3** |               84.0 |                +1.0 |      no |\n"
+        "| method   |  a (n=2) (published, difference) | verdict |\n"
+        "| -------- | -------------------------------: | ------: |\n"
+        "| x\\|y     | 80.2 (79.0 to 81.5) (82.0, −1.8) |     yes |\n"
+        "| bc (new) |                    – (2.0 ± 1.0) |       – |\n"
+        "| dt       |      **85.0 ± 1.3** (84.0, +1.0) |      no |\n"
     )
 
 
@@ -56,12 +56,15 @@ def test_csv_has_the_numbers_themselves() -> None:
 
 def test_html_shows_ours_beside_the_published() -> None:
     shown = Read(TABLE.to_html())
-    assert [cell.split() for cell in shown.rows[1]] == [["ours"], ["published"], ["difference"]]
-    rows = {row[0].split()[0]: [cell.strip() for cell in row[1:]] for row in shown.rows}
-    assert rows["rvs|x"] == ["80.2 79.0 to 81.5", "82.0", "−1.8", "0.3", "confirmed"]
-    assert rows["bc"] == ["–"] * 5
+    rows = {row[0].split()[0]: [" ".join(cell.split()) for cell in row[1:]] for row in shown.rows}
+    assert rows["method"] == ["hopper 10 seeds published, difference", "error", "verdict"]
+    assert rows["rvs|x"] == ["80.2 79.0 to 81.5 82.0 −1.8", "0.3", "confirmed"]
+    assert rows["dt"] == ["85.0 ± 1.3 84.0 ± 2.0 +1.0", "0.7", "no"]
+    assert rows["bc"] == ["–"] * 3
     kinds = [found.get("class") for tag, found in shown.elements if tag == "td"]
-    assert kinds == [None, None, "bad", "best", None, "best", None, "good", None, None, *[None] * 5]
+    assert kinds == [None, "best", None, "best", None, None, *[None] * 3]
+    classes = [found.get("class") for tag, found in shown.elements if tag == "span"]
+    assert [kind for kind in classes if kind in ("good", "bad")] == ["bad", "good"]
     assert [tag for tag, found in shown.elements if found.get("data-series") == "rvs|x"] == ["tr"]
 
 

@@ -50,7 +50,7 @@ def findings(evidence: Evidence) -> Findings:
         for dataset, of in drawn.items()
     }
     charts = [chart for dataset, of in found.items() for chart in _charts(dataset, of)]
-    tables = {f"bias-variance-{dataset}": _table(of) for dataset, of in found.items()}
+    tables = {f"bias-variance-{dataset}": _table(dataset, of) for dataset, of in found.items()}
     return Findings(_claims(found), tables, charts)
 
 
@@ -106,10 +106,10 @@ def _written(value: float) -> str:
     return f"{value:.3g}" if value >= 1e-6 else "0"
 
 
-def _table(found: dict[str, Bound]) -> Table:
+def _table(dataset: str, found: dict[str, Bound]) -> Table:
     columns = [Column(name, note, _written, "lower") for name, note in _TERMS.values()]
     rows = [Row(name, [Cell(getattr(each, term)) for term in _TERMS]) for name, each in found.items()]
-    return Table("drawn", columns, rows)
+    return Table("drawn", columns, rows, title=dataset)
 
 
 def _charts(dataset: str, found: dict[str, Bound]) -> list[Chart]:

@@ -24,12 +24,22 @@ _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an
 
 
 @dataclasses.dataclass(frozen=True)
+class Case:
+    """What one dataset says about a claim."""
+
+    dataset: str
+    holds: bool
+    numbers: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Claim:
     """A sentence of the paper that our run can contradict."""
 
     text: str  # what the paper says
-    verdict: bool | None  # supported by our run; None: it cannot be told, and `numbers` says why
-    numbers: str  # the rule that decides it, and the numbers
+    verdict: bool | None  # supported by our run; None: it cannot be told, and `reason` says why
+    reason: str  # the rule that decides it, and the numbers
+    cases: Sequence[Case] = ()  # where each dataset has a say
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from cwbc.experiments.evidence import Measured
-from cwbc.experiments.item import Claim
+from cwbc.experiments.item import Case, Claim
 from cwbc.wording import percent, score
 
 RELIABLE = 0.8  # of its best score, kept at twice the expert return
@@ -22,12 +22,11 @@ def on_datasets(text: str, rule: str, verdicts: Verdicts, share: float = 1.0) ->
     """A claim about several datasets that holds where at least a share of them supports it."""
     if not verdicts:
         return untold(text, "none of its datasets was measured with all that it compares")
-    holds = sum(verdict for verdict, _ in verdicts.values())
-    needed = math.ceil(share * len(verdicts) - 1e-9)
-    each = "; ".join(f"{dataset}: {numbers}" for dataset, (_, numbers) in verdicts.items())
-    return Claim(
-        text, holds >= needed, f"{rule}. Holds on {holds} of {len(verdicts)}, needs {needed}. {each}"
-    )
+    cases = [Case(dataset, bool(holds), numbers) for dataset, (holds, numbers) in verdicts.items()]
+    holding = sum(case.holds for case in cases)
+    needed = math.ceil(share * len(cases) - 1e-9)
+    reason = f"{rule}. Holds on {holding} of {len(cases)}, needs {needed}."
+    return Claim(text, holding >= needed, reason, cases)
 
 
 def decided(text: str, rule: str, holds: bool, numbers: str) -> Claim:

@@ -117,9 +117,11 @@ def _charts(evidence: Evidence) -> list[Chart]:
             for name, target in strategies(measured).items():
                 scores = measured.of_seeds(target)
                 if len(scores):
-                    estimates.append(Estimate(f"{label}, {name}", *map(float, interval(scores))))
+                    value, low, high = map(float, interval(scores))
+                    estimates.append(Estimate(f"{label}, {name}", value, low, high, of=label))
         title = f"{dataset}: by what is asked for"
-        charts.append(interval_chart(title, estimates, Axis("normalized score", written=score)))
+        axis = Axis("normalized score", written=score)
+        charts.append(interval_chart(title, estimates, axis, evidence.labels))
     return charts
 
 

@@ -57,11 +57,11 @@ class Overall:
             against: which method each is compared with; those that are compared with none are not named.
         """
         columns = [
-            Column("mean at 1× expert", better="higher"),
-            Column("IQM at 1× expert", "middle half of all runs", better="higher"),
-            Column("IQM at 2× expert", better="higher"),
-            Column("P(better) at 1× expert", "of two runs", percent),
-            Column("P(better) at 2× expert", written=percent),
+            Column("mean", better="higher"),
+            Column("IQM", "interquartile mean", better="higher"),
+            Column("IQM at 2×", "expert", better="higher"),
+            Column("P(better)", "one run than another", percent),
+            Column("P(better) at 2×", "expert", percent),
             Column("retention", "mean over datasets", percent, bar=True),
         ]
         rows = []
@@ -77,7 +77,9 @@ class Overall:
                 for scores in both
             ]
             rows.append(Row(label, [Cell(mean), *centres, *better, Cell(retention)]))
-        return Table("method", columns, rows)
+        count = len(self.datasets)
+        title = f"All datasets together ({count})" if count > 1 else "All runs together"
+        return Table("method", columns, rows, title=title)
 
     def profiles(self) -> list[Chart]:
         """The share of runs that score above each threshold; nothing where nothing was measured."""

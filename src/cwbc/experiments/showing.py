@@ -36,7 +36,8 @@ def expert_table(
     ]
     if len(rows) > 1:
         rows.append(Row("average", [_average([row.cells[i] for row in rows]) for i in range(len(columns))]))
-    return Table("dataset", columns, rows, best_of="row")
+    title = "Scores at the expert return" + (", the paper's beside ours" if published else "")
+    return Table("dataset", columns, rows, best_of="row", title=title)
 
 
 def landmark_table(evidence: Evidence) -> Table:
@@ -62,7 +63,7 @@ def landmark_table(evidence: Evidence) -> Table:
         for dataset, methods in evidence.measured.items()
         for label, measured in methods.items()
     ]
-    return Table("dataset, method", columns, rows)
+    return Table("dataset, method", columns, rows, title="Scores at the named returns")
 
 
 def curves(evidence: Evidence) -> list[Chart]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.experiments.item import Claim, Findings, Item
+from cwbc.experiments.item import Case, Claim, Findings, Item
 from cwbc.experiments.naming import short_name
 from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Failure, Outcome
@@ -45,6 +45,11 @@ def headline(item: Item, claims: Sequence[Claim], quick: bool) -> str:
     if quick:
         return f"{item.place}: a quick run goes the paper's way in {held} of {len(decided)} claims{rest}."
     return f"{item.place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
+
+
+def case_in_words(case: Case) -> str:
+    """What one dataset says, marked by whether it supports the claim."""
+    return f"{'+' if case.holds else '−'} {case.dataset}: {case.numbers}"
 
 
 def write(
@@ -102,7 +107,8 @@ def _summary(item: Item, findings: Findings, failures: Sequence[Failure], told: 
 def _claims_in_markdown(item: Item, claims: Sequence[Claim], told: Told) -> str:
     lines = [f"# {headline(item, claims, told.quick)}", "", *told.remarks, ""]
     for claim in claims:
-        lines += [f"- **{VERDICTS[claim.verdict]}**: {claim.text}", f"  {claim.numbers}"]
+        lines += [f"- **{VERDICTS[claim.verdict]}**: {claim.text}", f"  {claim.reason}"]
+        lines += [f"  - {case_in_words(case)}" for case in claim.cases]
     return "\n".join(lines) + "\n"
 
 
@@ -132,12 +138,6 @@ def _page(
         reasons = [f"{each.cell.dataset}, {each.cell.label}: {each.reason}" for each in failures]
         sections.append(Section("What failed", list(map(paragraph, reasons))))
     tables = [table.to_html() for table in findings.tables.values()]
-    if len(tables) > 1:
-        tables = [
-            part
-            for name, html in zip(findings.tables, tables, strict=True)
-            for part in (paragraph(name), html)
-        ]
     sections.append(Section("Tables", tables))
     if charts:
         sections.append(Section("Charts", charts))
@@ -159,10 +159,18 @@ def _page(
 def _claims(claims: Sequence[Claim]) -> str:
     rows = "".join(
         f'<dt class="{_LOOKS[claim.verdict]}">{VERDICTS[claim.verdict]}</dt>'
-        f"<dd><strong>{escape(claim.text)}</strong>\n{escape(claim.numbers)}</dd>"
+        f"<dd><strong>{escape(claim.text)}</strong>\n{escape(claim.reason)}{_cases(claim)}</dd>"
         for claim in claims
     )
     return f'<dl class="facts">{rows}</dl>'
+
+
+def _cases(claim: Claim) -> str:
+    items = "".join(
+        f'<li class="{_LOOKS[case.holds]}"><b>{escape(case.dataset)}</b> {escape(case.numbers)}</li>'
+        for case in claim.cases
+    )
+    return f'<ul class="cases">{items}</ul>' if items else ""
 
 
 def _described(dataset: DatasetSummary) -> dict[str, str]:

@@ -33,13 +33,18 @@ class Axis:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """A number per method; NaN ends where there is no interval, `published` what others found."""
+    """A number of a method; NaN ends where there is no interval, `published` what others found."""
 
     name: str
     value: float
     low: float = math.nan
     high: float = math.nan
     published: float | None = None
+    of: str = ""  # the method, where it has several numbers
+
+    @property
+    def method(self) -> str:
+        return self.of or self.name
 
 
 def line_chart(
@@ -129,8 +134,8 @@ def interval_chart(
     names: Sequence[str] = (),
     caption: str = "",
 ) -> Chart:
-    """One number per method with its interval, and beside it what was published."""
-    looks = looks_of([estimate.name for estimate in estimates], names)
+    """Numbers of methods with their intervals, and beside them what was published."""
+    looks = looks_of([estimate.method for estimate in estimates], names)
     published = [e.published for e in estimates if e.published is not None]
     ends = np.array([(e.value, e.low, e.high) for e in estimates])
     along = limits(across, [ends, np.array(published)], 0.04)
@@ -142,14 +147,16 @@ def interval_chart(
         left = 10.0 if size.narrow else min(240.0, 14 + label)
         rows = Scale(0, len(estimates), 10, size.height - 50)
         panel = Panel(Scale(*along, left, size.width - 14), Scale(0, 1, size.height - 50, 10))
-        drawn = [_row(panel, e, looks[e.name], rows(i + 0.5), size) for i, e in enumerate(estimates)]
+        drawn = [_row(panel, e, looks[e.method], rows(i + 0.5), size) for i, e in enumerate(estimates)]
         hovered = Panel(panel.across, Scale(0, len(estimates), 10, size.height - 50))
         return drawing(title, size, hovered, panel.bottom(across.title, lines=True), *drawn)
 
-    stops = [(i + 0.5, across.title) for i in range(len(estimates))]
+    stops = [
+        (i + 0.5, f"{across.title}, {e.name}" if e.of else across.title) for i, e in enumerate(estimates)
+    ]
     values: dict[str, list[Value | None]] = {
-        e.name: [_estimate(e, across.written) if i == j else None for j in range(len(estimates))]
-        for i, e in enumerate(estimates)
+        method: [_estimate(e, across.written) if e.method == method else None for e in estimates]
+        for method in looks
     }
     rows: list[Sequence[object]] = [("method", across.title, "low", "high", "published")]
     rows += [(e.name, *_finite(e.value, e.low, e.high), e.published) for e in estimates]
@@ -170,7 +177,7 @@ def _row(panel: Panel, estimate: Estimate, look: int, y: float, size: Size) -> s
     if estimate.published is not None:
         x = panel.across(estimate.published)
         parts.append(svg.line(x, y - 7, x, y + 7, "published"))
-    return series(estimate.name, look, *parts)
+    return series(estimate.method, look, *parts)
 
 
 def _estimate(estimate: Estimate, written: Callable[[float], str]) -> Value:

@@ -61,7 +61,7 @@ class Page:
 <p class="kicker"><span>{escape(self.kicker)}</span>
 <button type="button" id="theme" title="Light or dark" aria-label="Light or dark">{_HALF_MOON}</button></p>
 <h1>{escape(self.headline)}</h1>
-<p class="lead">{escape(self.lead)}</p>
+<p class="lead">{_unbroken(self.lead)}</p>
 </header>
 {sections}
 </main>
@@ -73,9 +73,10 @@ class Page:
 
 
 def facts(facts: Mapping[str, str]) -> str:
-    """A block of names and what they stand for; options of commands are not broken at their hyphens."""
-    words = {name: re.sub(r"(--[\w-]+)", r"<span>\1</span>", escape(value)) for name, value in facts.items()}
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in words.items() if value)
+    """A block of names and what they stand for."""
+    rows = "".join(
+        f"<dt>{escape(name)}</dt><dd>{_unbroken(value)}</dd>" for name, value in facts.items() if value
+    )
     return f'<dl class="facts">{rows}</dl>'
 
 
@@ -101,6 +102,11 @@ def links(files: Mapping[str, str]) -> str:
 def grid(*blocks: str) -> str:
     """Blocks side by side, as many as there is room for."""
     return f'<div class="grid">{_joined(blocks)}</div>'
+
+
+def _unbroken(words: str) -> str:
+    """Words in which options of commands are not broken at their hyphens."""
+    return re.sub(r"(--[\w-]+)", r'<span class="option">\1</span>', escape(words))
 
 
 def _joined(blocks: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from cwbc.reporting.interactive import Looks, swatch
 from cwbc.wording import score
 
 MISSING = "–"
+_MANY = 5  # columns, beyond which they stand closer together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,16 +67,11 @@ class _Shown(NamedTuple):
 
     text: str
     notes: tuple[str, ...] = ()
-    kind: str = ""  # "best", or for a difference "good" or "bad"
+    is_best: bool = False
     number: float | None = None
-
-
-class _Part(NamedTuple):
-    """A column as it is written; one with published numbers has three."""
-
-    column: Column
-    name: str
-    cells: list[_Shown]  # [row]
+    published: str = ""
+    difference: str = ""
+    kind: str = ""  # of the difference: "good" or "bad"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,30 +84,24 @@ class Table:
     looks: Looks = dataclasses.field(default_factory=dict)  # by series: how its row or column is marked
     heat: bool = False  # the higher a number of the table, the stronger its ground
     best_of: Literal["column", "row"] = "column"  # where a number has to be the best to be emphasized
+    title: str = ""
 
     def to_html(self) -> str:
         """The table in a box that scrolls by itself, so that the page around it never does."""
-        parts = [self._parts(i) for i in range(len(self.columns))]
-        deep = any(len(part) > 1 for part in parts)
-        names = [f'<th scope="col"{_span("row", 2 if deep else 1)}>{escape(self.head)}</th>']
-        names += [self._heading(group, deep) for group in parts]
-        below = [
-            f'<th scope="col"{_hidden_with(part.column.series)}>{part.name}</th>'
-            for group in parts
-            if len(group) > 1
-            for part in group
-        ]
-        head = f"<tr>{''.join(names)}</tr>" + (f"<tr>{''.join(below)}</tr>" if deep else "")
-        highest = max((shown.number or 0.0 for group in parts for shown in group[0].cells), default=0.0)
+        shown = [[self._shown(i, row) for i in range(len(self.columns))] for row in self.rows]
+        names = [f'<th scope="col">{escape(self.head)}</th>', *map(self._heading, range(len(self.columns)))]
+        highest = max((cell.number or 0.0 for cells in shown for cell in cells), default=0.0)
         body = "\n".join(
             f"<tr{_hidden_with(row.series)}>{self._name(row)}"
-            f"{''.join(self._cell(part, part.cells[i], highest) for group in parts for part in group)}</tr>"
-            for i, row in enumerate(self.rows)
+            f"{''.join(self._cell(*pair, highest) for pair in zip(self.columns, cells, strict=True))}</tr>"
+            for row, cells in zip(self.rows, shown, strict=True)
         )
+        title = f"<h3>{escape(self.title)}</h3>" if self.title else ""
+        dense = ' class="dense"' if len(self.columns) > _MANY else ""
         return (
-            '<div class="table"><div class="box" tabindex="0" role="region" '
+            f'<div class="table">{title}<div class="box" tabindex="0" role="region" '
             f'aria-label="by {escape(self.head)}">'
-            f"<table><thead>{head}</thead>\n<tbody>{body}</tbody></table></div>"
+            f"<table{dense}><thead><tr>{''.join(names)}</tr></thead>\n<tbody>{body}</tbody></table></div>"
             '<p class="hint">scroll the table sideways for more →</p></div>'
         )
 
@@ -119,16 +109,14 @@ class Table:
         """The table in GitHub's Markdown, its columns aligned in the source as well."""
         names = [" ".join([row.name, *(f"({tag})" for tag in row.tags)]) for row in self.rows]
         columns = [[self.head, *names]]
-        for i in range(len(self.columns)):
-            for part in self._parts(i):
-                note = f" ({part.column.note})" if part.column.note else ""
-                name = ", ".join(word for word in (part.column.name + note, part.name) if word)
-                columns.append([name, *map(_marked_down, part.cells)])
-        for number, column in enumerate(columns):
-            column[:] = [text.replace("|", "\\|").replace("\n", " ") for text in column]
-            width = max(3, *map(len, column))
-            column[:] = [text.rjust(width) if number else text.ljust(width) for text in column]
-            column.insert(1, "-" * (width - 1) + (":" if number else "-"))
+        for i, column in enumerate(self.columns):
+            name = " ".join([column.name, *(f"({note})" for note in self._notes(i))])
+            columns.append([name, *(_marked_down(self._shown(i, row)) for row in self.rows)])
+        for number, texts in enumerate(columns):
+            texts[:] = [text.replace("|", "\\|").replace("\n", " ") for text in texts]
+            width = max(3, *map(len, texts))
+            texts[:] = [text.rjust(width) if number else text.ljust(width) for text in texts]
+            texts.insert(1, "-" * (width - 1) + (":" if number else "-"))
         return "".join(f"| {' | '.join(line)} |\n" for line in zip(*columns, strict=True))
 
     def to_csv(self) -> str:
@@ -145,18 +133,27 @@ class Table:
         csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
         return text.getvalue()
 
-    def _parts(self, index: int) -> list[_Part]:
-        column, cells = self.columns[index], [row.cells[index] for row in self.rows]
-        ours = [_ours(column, row.cells[index], self._best(index, row)) for row in self.rows]
-        if all(cell.published is None for cell in cells):
-            return [_Part(column, "", ours)]
-        published = [_number(column, cell.published, cell.published_spread) for cell in cells]
-        differences = [_difference(column, cell.difference) for cell in cells]
-        return [
-            _Part(column, "ours", ours),
-            _Part(column, "published", published),
-            _Part(column, "difference", differences),
-        ]
+    def _notes(self, index: int) -> list[str]:
+        """What stands below the name of a column."""
+        published = any(row.cells[index].published is not None for row in self.rows)
+        notes = (self.columns[index].note, "published, difference" if published else "")
+        return [note for note in notes if note]
+
+    def _shown(self, index: int, row: Row) -> _Shown:
+        column, cell = self.columns[index], row.cells[index]
+        if isinstance(cell.value, str):
+            return _Shown(cell.value, (cell.note,) if cell.note else ())
+        notes = tuple(note for note in (_interval(column, cell), cell.note) if note)
+        difference, kind = _difference(column, cell.difference)
+        return _Shown(
+            _number(column, cell.number, cell.spread),
+            notes,
+            cell.number is not None and column.written(cell.number) == self._best(index, row),
+            cell.number,
+            "" if cell.published is None else _number(column, cell.published, cell.published_spread),
+            difference,
+            kind,
+        )
 
     def _best(self, index: int, row: Row) -> str | None:
         """The best number as it is written, so that ties share the honour; nothing where all are alike."""
@@ -169,12 +166,11 @@ class Table:
             return None
         return column.written(max(numbers) if column.better == "higher" else min(numbers))
 
-    def _heading(self, parts: list[_Part], deep: bool) -> str:
-        column = parts[0].column
-        note = f"<small>{escape(column.note)}</small>" if column.note else ""
-        span = _span("col", len(parts)) + _span("row", 2 if deep and len(parts) == 1 else 1)
+    def _heading(self, index: int) -> str:
+        column = self.columns[index]
+        notes = "".join(f"<small>{escape(note)}</small>" for note in self._notes(index))
         name = f'{self._mark(column.series)}<span class="name">{escape(column.name)}</span>'
-        return f'<th scope="col"{span}{_hidden_with(column.series)}>{name}{note}</th>'
+        return f'<th scope="col"{_hidden_with(column.series)}>{name}{notes}</th>'
 
     def _name(self, row: Row) -> str:
         name = f'{self._mark(row.series)}<span class="name">{escape(row.name)}</span>'
@@ -184,54 +180,54 @@ class Table:
     def _mark(self, series: str | None) -> str:
         return swatch(self.looks[series]) if series is not None and series in self.looks else ""
 
-    def _cell(self, part: _Part, shown: _Shown, highest: float) -> str:
+    def _cell(self, column: Column, shown: _Shown, highest: float) -> str:
         heated = self.heat and highest > 0 and shown.number is not None
         share = f' style="--share:{_percent((shown.number or 0) / highest)}"' if heated else ""
-        names = " ".join(name for name in (shown.kind, "heat" if heated else "") if name)
+        names = " ".join(name for name, holds in (("best", shown.is_best), ("heat", heated)) if holds)
         notes = "".join(f"<small>{escape(note)}</small>" for note in shown.notes)
+        if shown.published:
+            kind = f' class="{shown.kind}"' if shown.kind else ""
+            notes += f"<small>{escape(shown.published)} <span{kind}>{escape(shown.difference)}</span></small>"
         bar = ""
-        if part.column.bar and shown.number is not None:
+        if column.bar and shown.number is not None:
             bar = f'<span class="bar"><span style="width:{_percent(shown.number)}"></span></span>'
         named = f' class="{names}"' if names else ""
-        return f"<td{named}{share}{_hidden_with(part.column.series)}>{escape(shown.text)}{notes}{bar}</td>"
+        return f"<td{named}{share}{_hidden_with(column.series)}>{escape(shown.text)}{notes}{bar}</td>"
 
 
-def _ours(column: Column, cell: Cell, best: str | None) -> _Shown:
-    if isinstance(cell.value, str):
-        return _Shown(cell.value, (cell.note,) if cell.note else ())
-    shown = _number(column, cell.number, cell.spread)
-    interval = ""
-    if cell.low is not None and cell.high is not None and math.isfinite(cell.low + cell.high):
-        low, high = column.written(cell.low), column.written(cell.high)
-        unit = "\u00a0%" if low.endswith("\u00a0%") else ""
-        interval = f"{low.removesuffix(unit)} to {high}"
-    notes = tuple(note for note in (interval, cell.note) if note)
-    kind = "best" if cell.number is not None and column.written(cell.number) == best else ""
-    return shown._replace(notes=notes, kind=kind)
+def _interval(column: Column, cell: Cell) -> str:
+    if cell.low is None or cell.high is None or not math.isfinite(cell.low + cell.high):
+        return ""
+    low, high = column.written(cell.low), column.written(cell.high)
+    unit = "\u00a0%" if low.endswith("\u00a0%") else ""
+    return f"{low.removesuffix(unit)} to {high}"
 
 
-def _number(column: Column, value: float | None, spread: float | None) -> _Shown:
+def _number(column: Column, value: float | None, spread: float | None) -> str:
     if value is None:
-        return _Shown(MISSING)
-    after = "" if spread is None or not math.isfinite(spread) else f" ± {column.written(spread)}"
-    return _Shown(column.written(value) + after, number=value)
+        return MISSING
+    return column.written(value) + (
+        "" if spread is None or not math.isfinite(spread) else f" ± {column.written(spread)}"
+    )
 
 
-def _difference(column: Column, value: float | None) -> _Shown:
+def _difference(column: Column, value: float | None) -> tuple[str, str]:
+    """A difference with its sign, and whether it is good or bad."""
     if value is None:
-        return _Shown(MISSING)
+        return "", ""
     text = column.written(abs(value))
-    if text == column.written(0.0) or column.better is None:
-        kind = ""
-    else:
-        kind = "good" if (value > 0) == (column.better == "higher") else "bad"
-    sign = "" if text == column.written(0.0) else "+" if value > 0 else "−"
-    return _Shown(sign + text, kind=kind)
+    if text == column.written(0.0):
+        return text, ""
+    sign = "+" if value > 0 else "−"
+    if column.better is None:
+        return sign + text, ""
+    return sign + text, "good" if (value > 0) == (column.better == "higher") else "bad"
 
 
 def _marked_down(shown: _Shown) -> str:
-    text = f"**{shown.text}**" if shown.kind == "best" else shown.text
-    return " ".join([text, *(f"({note})" for note in shown.notes)])
+    text = f"**{shown.text}**" if shown.is_best else shown.text
+    published = ", ".join(words for words in (shown.published, shown.difference) if words)
+    return " ".join([text, *(f"({note})" for note in (*shown.notes, published) if note)])
 
 
 def _plain(value: float | str | None) -> float | str | None:
@@ -240,10 +236,6 @@ def _plain(value: float | str | None) -> float | str | None:
 
 def _percent(share: float) -> str:
     return f"{100 * min(max(share, 0.0), 1.0):.0f}%"
-
-
-def _span(direction: str, count: int) -> str:
-    return f' {direction}span="{count}"' if count > 1 else ""
 
 
 def _hidden_with(series: str | None) -> str:
