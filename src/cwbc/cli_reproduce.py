@@ -33,7 +33,7 @@ class Reproduce:
     seeds: Whole = None
     """Number of seeds (default: 10; quick: 2)."""
     steps: Whole = None
-    """Training steps (default: the paper's 100,000; quick: 4,000)."""
+    """Training steps (default: the paper's 100,000; quick: 2,000)."""
     out: Directory = None
     """Directory of the report (default: runs/reproduce/ITEM, with -quick or -part)."""
     cells: Directory = None

@@ -156,7 +156,5 @@ def test_several_numbers_of_a_method_look_alike_and_hide_together() -> None:
     assert drawn == ["a", "a", "b"] * 2  # wide and narrow
     (data,) = shown.data
     assert [words for _, words in data["stops"]] == ["score, a, near", "score, a, far", "score"]
-    assert [[v and v[0] for v in s["values"]] for s in data["series"]] == [
-        [1.0, 2.0, None],
-        [None, None, 3.0],
-    ]
+    places = [[v and v[0] for v in s["values"]] for s in data["series"]]
+    assert places == [[1.0, 2.0, None], [None, None, 3.0]]
