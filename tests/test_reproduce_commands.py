@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,11 @@ def test_an_item_from_data_to_report(
     assert {row["dataset"] for row in rows} == {str(tmp_path / "toy.hdf5")}
     assert {row["method"] for row in rows} == {"rvs", "rvs+cwbc"}
     assert "4.0" in {row["target"] for row in rows}  # 0.8 of the toy's best, 5
+    of_seeds = list(csv.DictReader((out / "seeds.csv").read_text().splitlines()))
+    same = [row for row in rows if all(row[key] == of_seeds[-1][key] for key in ("method", "seed", "target"))]
+    for key in ("return", "normalized", "length"):
+        mean = statistics.fmean(float(row[key]) for row in same)
+        assert float(of_seeds[-1][key]) == pytest.approx(mean, rel=1e-6)
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["claims"]) == 3
     assert summary["claims"][0]["verdict"] is None  # one dataset cannot tell

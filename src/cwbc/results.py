@@ -102,14 +102,19 @@ def write_results(path: Path, sweeps: Sequence[Sweep], task: Task) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for sweep in sweeps:
-        scores = task.normalize(sweep.returns)
-        for s, t, e in np.ndindex(sweep.returns.shape):
-            # float() and int(): NumPy's own scalars would print as np.float64(...)
-            seed, target = int(sweep.seeds[s]), float(sweep.targets[t])
-            achieved, score = float(sweep.returns[s, t, e]), float(scores[s, t, e])
-            length = int(sweep.lengths[s, t, e])
-            writer.writerow((sweep.method, seed, repr(target), e, repr(achieved), repr(score), length))
+        writer.writerows(episodes(sweep, task))
     write_atomically(path, text.getvalue())
+
+
+def episodes(sweep: Sweep, task: Task) -> Iterator[tuple[object, ...]]:
+    """Every episode, as COLUMNS."""
+    scores = task.normalize(sweep.returns)
+    for s, t, e in np.ndindex(sweep.returns.shape):
+        # float() and int(): NumPy's own scalars would print as np.float64(...)
+        seed, target = int(sweep.seeds[s]), float(sweep.targets[t])
+        achieved, score = float(sweep.returns[s, t, e]), float(scores[s, t, e])
+        length = int(sweep.lengths[s, t, e])
+        yield (sweep.method, seed, repr(target), e, repr(achieved), repr(score), length)
 
 
 def read_results(path: Path) -> list[Sweep]:

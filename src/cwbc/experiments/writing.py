@@ -18,10 +18,11 @@ from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Failure, Outcome
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
-from cwbc.results import COLUMNS
+from cwbc.results import COLUMNS, episodes
 from cwbc.wording import amount
 
-PAGE, SUMMARY, RESULTS, CLAIMS = "report.html", "summary.json", "results.csv", "claims.md"
+PAGE, SUMMARY, CLAIMS = "report.html", "summary.json", "claims.md"
+RESULTS, SEEDS = "results.csv", "seeds.csv"  # every episode, and their means by seed
 VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}
 _LOOKS = {True: "good", False: "bad", None: ""}
 
@@ -67,7 +68,7 @@ def write(
         CLAIMS: _claims_in_markdown(item, findings.claims, told),
     }
     if outcomes:
-        written[RESULTS] = _results(outcomes)
+        written |= {RESULTS: _results(outcomes), SEEDS: _seeds(outcomes)}
     for name, table in findings.tables.items():
         written |= {f"{name}.md": table.to_markdown(), f"{name}.csv": table.to_csv()}
     written |= _pictures(findings, outcomes)
@@ -118,13 +119,24 @@ def _results(outcomes: Sequence[Outcome]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("dataset", *COLUMNS))
     for outcome in outcomes:
+        dataset = outcome.cell.dataset
+        writer.writerows((dataset, *row) for row in episodes(outcome.sweep, outcome.dataset.task))
+    return text.getvalue()
+
+
+def _seeds(outcomes: Sequence[Outcome]) -> str:
+    """What every seed reached on average at every asked return: all that the tables are computed from."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("dataset", "method", "seed", "target", "return", "normalized", "length"))
+    for outcome in outcomes:
         sweep = outcome.sweep
-        scores = outcome.dataset.task.normalize(sweep.returns)
+        returns, lengths = sweep.returns.mean(axis=2), sweep.lengths.mean(axis=2)
+        scores = outcome.dataset.task.normalize(returns)
         for s, seed in enumerate(sweep.seeds.tolist()):
             for t, target in enumerate(sweep.targets.tolist()):
-                for e, achieved in enumerate(sweep.returns[s, t].tolist()):
-                    rest = (achieved, float(scores[s, t, e]), int(sweep.lengths[s, t, e]))
-                    writer.writerow((outcome.cell.dataset, sweep.method, seed, target, e, *rest))
+                numbers = (f"{float(each[s, t]):.8g}" for each in (returns, scores, lengths))
+                writer.writerow((outcome.cell.dataset, sweep.method, seed, target, *numbers))
     return text.getvalue()
 
 
