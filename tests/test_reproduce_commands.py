@@ -113,7 +113,10 @@ def test_an_item_from_data_to_report(
     assert summary["claims"][0]["verdict"] is None  # one dataset cannot tell
     assert any("quick run" in remark for remark in summary["remarks"])
     assert summary["provenance"]["command"].startswith("cwbc reproduce max-return")
+    assert "which brought 2 of them to their end" in summary["provenance"]["wall time"]
     page = (out / "report.html").read_text()
+    assert "Training loss" in page
+    assert "Returns in the data and in training" in page
     for claim in summary["claims"]:
         assert claim["text"] in said
         assert claim["text"].split("'")[0] in page
@@ -122,6 +125,8 @@ def test_an_item_from_data_to_report(
     assert len(checkpoints) == 2
     assert run("reproduce", "max-return", *TINY) == 0
     assert {file: file.stat().st_mtime_ns for file in checkpoints} == checkpoints
+    summary = json.loads((out / "summary.json").read_text())
+    assert "which brought 0 of them to their end" in summary["provenance"]["wall time"]
 
 
 def test_items_that_train_nothing_and_places_that_are_taken(

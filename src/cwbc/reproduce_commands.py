@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +24,16 @@ from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import FULL, LESS, QUICK, Findings, Item
 from cwbc.experiments.naming import short_name
-from cwbc.finished import provenance
+from cwbc.finished import provenance, read_history
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
-from cwbc.grids.outcomes import Results
+from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.prepared import ROOT
 from cwbc.grids.standing import shown
+from cwbc.histories import History
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
+from cwbc.runs import RESULTS, training_seconds
 
 if TYPE_CHECKING:
     from cwbc.commands import Session
@@ -66,7 +69,7 @@ def reproduce(command: Reproduce, session: Session) -> int:
     device = use_device(None if command.engine == "ray" else command.device)
     names = item.names(command.data, command.quick)
     datasets = _made(names, command.quick)
-    results = Results([], [])
+    results, begun = Results([], []), time.time()
     if item.variants:
         cells = _cells(item, command, datasets)
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
@@ -79,8 +82,9 @@ def reproduce(command: Reproduce, session: Session) -> int:
     told = writing.Told(
         command.quick and bool(item.variants),
         _remarks(item, command, datasets),
-        _provenance(session.command_line, [outcome.directory for outcome in results.outcomes]),
+        _provenance(session.command_line, results.outcomes, begun),
         list(datasets.values()),
+        _histories(results.outcomes),
     )
     writing.write(out, item, findings, results.outcomes, results.failures, told)
     _print(item, findings, results, told.quick, out)
@@ -163,12 +167,28 @@ def _run(cells: Sequence[Cell], command: Reproduce, session: Session) -> Results
     return results
 
 
-def _provenance(command_line: str, directories: list[Path]) -> dict[str, str]:
-    """How the cells came about; what one of them took says little, since some are trained side by side."""
-    known = provenance(directories) if directories else {}
-    earlier = known.pop("command", command_line)
-    known.pop("training time", None)
+def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) -> dict[str, str]:
+    """How the cells came about, and how long all of it took."""
+    if not outcomes:
+        return {"command": command_line}
+    directories = [outcome.directory for outcome in outcomes]
+    known = provenance(directories)
+    earlier = known.pop("command")
+    seconds = [training_seconds(directory) or 0.0 for directory in directories]
+    known["training time"] = f"{sum(seconds):,.0f} s for all {len(outcomes)} cells"
+    new = sum((directory / RESULTS).stat().st_mtime >= begun for directory in directories)
+    known["wall time"] = (
+        f"{time.time() - begun:,.0f} s for this command, which brought {new} of them to their end"
+    )
     return {"command": command_line, "cells trained by": "" if earlier == command_line else earlier} | known
+
+
+def _histories(outcomes: Sequence[Outcome]) -> dict[str, dict[str, History]]:
+    """How the cells were trained, by dataset and method."""
+    found: dict[str, dict[str, History]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.dataset.name, {})[outcome.cell.label] = read_history(outcome.directory)
+    return found
 
 
 def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[str]:

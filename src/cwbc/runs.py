@@ -96,7 +96,10 @@ def steps_done(directory: Path) -> int:
 
 
 def training_seconds(directory: Path) -> float | None:
-    """How long a run was trained, over all its sittings; None where its metrics are gone."""
+    """How long a run was trained, over all its sittings; None where its metrics are gone.
+
+    Of the time in which several were trained side by side, each has its share.
+    """
     rows = read_metrics(directory)
     return rows[-1]["seconds"] if rows else None
 

@@ -196,7 +196,7 @@ class _Loop:
 
     def _settle(self, first_step: int, losses: Losses, begun: float) -> None:
         values = {name: np.asarray(value) for name, value in losses.items()}
-        seconds = time.monotonic() - begun
+        seconds = (time.monotonic() - begun) / len(self.runs)  # each has its share of them
         step = first_step + len(values["loss"])
         self.before_writing()
         for run, rows in self._rows():

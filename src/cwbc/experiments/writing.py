@@ -18,6 +18,7 @@ from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Failure, Outcome
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
+from cwbc.reporting.training import Histories, drawn_chart, training_chart
 from cwbc.results import COLUMNS, episodes
 from cwbc.wording import amount
 
@@ -35,6 +36,7 @@ class Told:
     remarks: Sequence[str]  # what one must know to read the numbers
     provenance: Mapping[str, str]
     datasets: Sequence[DatasetSummary]
+    histories: Mapping[str, Histories]  # of what was trained, by dataset
 
 
 def headline(item: Item, claims: Sequence[Claim], quick: bool) -> str:
@@ -153,9 +155,8 @@ def _page(
     sections.append(Section("Tables", tables))
     if charts:
         sections.append(Section("Charts", charts))
-    sections.append(
-        Section("Datasets", [folded(each.name, facts(_described(each))) for each in told.datasets])
-    )
+    described = [_described(each, told.histories.get(each.name, {})) for each in told.datasets]
+    sections.append(Section("Datasets and training", described))
     sections.append(Section("Provenance", [facts(told.provenance)]))
     sections.append(Section("Files", [links(dict.fromkeys(files, ""))]))
     title = f"{item.place} – {item.shows}"
@@ -185,11 +186,13 @@ def _cases(claim: Claim) -> str:
     return f'<ul class="cases">{items}</ul>' if items else ""
 
 
-def _described(dataset: DatasetSummary) -> dict[str, str]:
-    return {
+def _described(dataset: DatasetSummary, histories: Histories) -> str:
+    known = {
         "environment": dataset.environment or "unknown",
         "episodes": f"{dataset.episodes:,}",
         "steps": f"{dataset.steps:,}",
         "returns": f"{amount(dataset.lowest)} to {amount(dataset.best)}, mean {amount(dataset.mean_return)}",
         "content hash": dataset.content_hash,
     }
+    charts = (drawn_chart(histories, dataset), training_chart(histories))
+    return folded(dataset.name, facts(known), *(chart.to_html() for chart in charts if chart is not None))
