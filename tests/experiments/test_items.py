@@ -263,7 +263,7 @@ def test_every_item_declares_what_it_needs(item) -> None:  # type: ignore[no-unt
         assert len(set(names)) == len(names)
         assert {len(cell.seeds) for cell in cells} <= ({2} if quick else {10})
         steps = {cell.training.steps for cell in cells}
-        assert steps <= ({4_000} if quick else {100_000})
+        assert steps <= ({2_000} if quick else {100_000})
         if not quick:
             assert {c.training.batch_size for c in cells} <= {64}
         elif any(isinstance(cell.method.network, Transformer) for cell in cells):
