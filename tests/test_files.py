@@ -3,10 +3,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from cwbc import processes
 from cwbc.files import folder_aside, write_atomically
 
 
@@ -42,12 +44,63 @@ def test_permissions_follow_the_umask_as_for_any_file(tmp_path: Path) -> None:
     assert (tmp_path / "atomic").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def mark_of_the_dead() -> str:
+    """The mark of a process that has ended."""
+    program = "from cwbc import processes; print(processes.mark())"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    ).stdout.strip()
+
+
+def test_two_writers_of_one_file_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is stopped just before it renames; the other writes all of its own meanwhile."""
+    path, replace = tmp_path / "file", os.replace
+
+    def late(source: Path, destination: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        thread = threading.Thread(target=write_atomically, args=(path, "the other"))
+        thread.start()
+        thread.join()
+        assert path.read_text() == "the other"
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", late)
+    write_atomically(path, "late")
+    assert path.read_text() == "late"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_a_kill_left_goes_with_the_next_write_and_a_living_ones_stays(tmp_path: Path) -> None:
+    dead = tmp_path / f".a[b].{mark_of_the_dead()}.1.tmp"
+    theirs = [tmp_path / f".a[b].{name}.1.tmp" for name in (f"elsewhere-{os.getpid()}-1", processes.mark())]
+    for path in (dead, *theirs):
+        path.touch()
+    write_atomically(tmp_path / "a[b]", "x")
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "a[b]", *theirs])
+
+
+def test_a_process_with_the_number_of_a_dead_one_is_another() -> None:
+    place, pid, began = processes.mark().split("-")
+    assert not processes.is_gone(f"{place}-{pid}-{began}")
+    if began != "0":  # where the host tells when a process began
+        assert processes.is_gone(f"{place}-{pid}-{int(began) - 1}")
+    for other in (f"00000000-{pid}-1", "", "7", f"{place}-x-1"):
+        assert not processes.is_gone(other)
+
+
+def test_somebody_elses_process_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts can hide the processes of others: then nothing is known of them."""
+
+    def refuse(pid: int, signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert processes.is_running(2**22 + 1, "1")
+
+
 def test_a_folder_aside_goes_with_its_block_and_a_dead_ones_with_the_next(tmp_path: Path) -> None:
-    dead = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
-    )
-    left = tmp_path / f".cwbc-{int(dead.stdout)}"
-    alive = tmp_path / f".cwbc-{os.getppid()}"
+    left = tmp_path / f".cwbc-{mark_of_the_dead()}"
+    alive = tmp_path / f".cwbc-elsewhere-{os.getpid()}-1"
     for folder in (left, alive):
         folder.mkdir()
         (folder / "part").touch()

@@ -16,7 +16,7 @@ from toys import write_toy
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.item import Item
 from cwbc.experiments.naming import Datasets
-from cwbc.grids import local, on_ray
+from cwbc.grids import clusters, local, on_ray
 from cwbc.grids.cells import Variant
 from cwbc.grids.outcomes import Failure, Results
 
@@ -94,7 +94,7 @@ def test_an_item_from_data_to_report(
     on_toy("max-return", tmp_path, monkeypatch)
     assert run("reproduce", "max-return", *TINY) == 0
     said = capsys.readouterr().out
-    out = tmp_path / "runs" / "reproduce" / "max-return-quick"
+    out = tmp_path / "runs" / "reproduce" / "max-return-quick-part"
     assert {"report.html", "summary.json", "claims.md", "results.csv", "max-return.md", "max-return.csv"} <= {
         file.name for file in out.iterdir()
     }
@@ -113,7 +113,7 @@ def test_an_item_from_data_to_report(
     assert summary["claims"][0]["verdict"] is None  # one dataset cannot tell
     assert any("quick run" in remark for remark in summary["remarks"])
     assert summary["provenance"]["command"].startswith("cwbc reproduce max-return")
-    assert "which brought 2 of them to their end" in summary["provenance"]["wall time"]
+    assert "in which 2 of them were finished" in summary["provenance"]["wall time"]
     page = (out / "report.html").read_text()
     assert "Training loss" in page
     assert "Returns in the data and in training" in page
@@ -126,7 +126,7 @@ def test_an_item_from_data_to_report(
     assert run("reproduce", "max-return", *TINY) == 0
     assert {file: file.stat().st_mtime_ns for file in checkpoints} == checkpoints
     summary = json.loads((out / "summary.json").read_text())
-    assert "which brought 0 of them to their end" in summary["provenance"]["wall time"]
+    assert "in which 0 of them were finished" in summary["provenance"]["wall time"]
 
 
 def test_items_that_train_nothing_and_places_that_are_taken(
@@ -142,6 +142,10 @@ def test_items_that_train_nothing_and_places_that_are_taken(
     (tmp_path / "theirs" / "diary.txt").write_text("dear diary")
     assert run("reproduce", "bias-variance", "--out", "theirs") == 2
     assert "holds other files, such as diary.txt" in capsys.readouterr().err
+    assert run("reproduce", "bias-variance", "--out", "theirs/diary.txt") == 2
+    assert "is a file; give another --out" in capsys.readouterr().err
+    (tmp_path / "theirs" / "diary.txt").rename(tmp_path / "theirs" / ".diary.txt.tmp")  # a kill's
+    assert run("reproduce", "bias-variance", "--out", "theirs") == 0
 
 
 def test_a_failed_cell_is_told(
@@ -156,7 +160,7 @@ def test_a_failed_cell_is_told(
     monkeypatch.setattr(local, "run", fail)
     assert run("reproduce", "components", *TINY) == 1
     assert "rvs+cwbc: went where no number is" in capsys.readouterr().err
-    out = tmp_path / "runs" / "reproduce" / "components-quick"
+    out = tmp_path / "runs" / "reproduce" / "components-quick-part"
     assert "went where no number is" in (out / "report.html").read_text()
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 3
@@ -173,9 +177,10 @@ def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return Results([], [])
 
     monkeypatch.setattr(on_ray, "run", keep)
-    cluster = ("--engine=ray", "--address=there:6379", "--device=gpu")  # there is no GPU here
+    monkeypatch.setattr(clusters, "offered", lambda address: "gpu" if address == "there:6379" else "cpu")
+    cluster = ("--engine=ray", "--address=there:6379")  # there is no GPU here
     assert run("reproduce", "alpha", "--quick", "--seeds=3", "--cells=mine", *cluster) == 0
-    assert (asked["address"], asked["device"], asked["root"]) == ("there:6379", "gpu", Path("mine"))
+    assert (asked["address"], asked["device"], asked["root"]) == ("there:6379", None, Path("mine"))
     assert next(cell.label for cell in asked["cells"]) == "alpha = 0"
     assert {cell.seeds for cell in asked["cells"]} == {(0, 1, 2)}
     assert {cell.training.precision for cell in asked["cells"]} == {"bfloat16"}

@@ -10,11 +10,12 @@ import jax
 
 from cwbc.errors import InputError
 
+Device = Literal["cpu", "gpu"]
 Place = Literal["device", "host"]
 
 
-def use_device(device: str | None) -> str:
-    """Settle where to compute; "cpu" or "gpu"."""
+def use_device(device: Device | None) -> Device:
+    """Settle where to compute."""
     if device is not None:
         platform = {"cpu": "cpu", "gpu": "cuda"}[device]
         jax.config.update("jax_platforms", platform)  # type: ignore[no-untyped-call]
@@ -42,9 +43,9 @@ def over_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.vmap(function)
 
 
-def default_precision() -> Literal["float32", "bfloat16"]:
-    """bfloat16 products are faster on a GPU, and slower on a CPU."""
-    return "float32" if on_cpu() else "bfloat16"
+def default_precision(device: Device | None = None) -> Literal["float32", "bfloat16"]:
+    """bfloat16 products are faster on a GPU, and slower on a CPU; without a device, this process's."""
+    return "float32" if (on_cpu() if device is None else device == "cpu") else "bfloat16"
 
 
 def default_preset() -> Literal["paper", "small"]:

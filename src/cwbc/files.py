@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from cwbc import processes
 from cwbc.errors import InputError
 
 fcntl: ModuleType | None
@@ -17,12 +20,17 @@ try:
 except ImportError:
     fcntl = None
 
+_SUFFIX = ".tmp"
+
 
 def write_atomically(path: Path, data: bytes | str) -> None:
     """Replace the file at `path` in one step; on failure the old file stays and nothing else is left."""
     # Not tempfile: its files are private (0600) whatever the umask says, and the rename would keep that.
-    # One name per file: what a kill leaves behind is replaced by the next write, and never piles up.
-    aside = path.with_name(f".{path.name}.tmp")
+    # A name of this process and thread alone: what two write at once would be a mixture.
+    aside = path.with_name(f".{path.name}.{processes.mark()}.{threading.get_ident()}{_SUFFIX}")
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*{_SUFFIX}"):
+        if processes.is_gone(old.name.split(".")[-3]):  # left behind by a kill
+            old.unlink(missing_ok=True)
     try:
         with aside.open("wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
@@ -55,10 +63,10 @@ def locked(path: Path, busy: str, wait: bool = False) -> Iterator[None]:
 
 def is_aside(path: Path) -> bool:
     """Whether a file is what a kill in the middle of a write left behind."""
-    return path.name.startswith(".") and path.name.endswith(".tmp")
+    return path.name.startswith(".") and path.name.endswith(_SUFFIX)
 
 
-_PREFIX = ".cwbc-"  # of folders to write in, followed by the number of the process
+_PREFIX = ".cwbc-"  # of folders to write in, followed by the mark of the process
 _folders: set[Path] = set()
 
 
@@ -66,9 +74,9 @@ _folders: set[Path] = set()
 def folder_aside(parent: Path) -> Iterator[Path]:
     """A folder beside what is to be written, removed at the end; what a dead process left goes too."""
     for old in parent.glob(f"{_PREFIX}*"):
-        if not _is_alive(old.name.removeprefix(_PREFIX)):
+        if processes.is_gone(old.name.removeprefix(_PREFIX)):
             shutil.rmtree(old, ignore_errors=True)
-    folder = parent / f"{_PREFIX}{os.getpid()}"
+    folder = parent / f"{_PREFIX}{processes.mark()}"
     folder.mkdir(parents=True)
     _folders.add(folder)
     try:
@@ -82,13 +90,3 @@ def remove_folders_aside() -> None:
     """Remove what this process was writing in, before it ends at once."""
     for folder in _folders:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except (OSError, OverflowError):  # somebody else's
-        return True
-    return True

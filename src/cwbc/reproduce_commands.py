@@ -17,13 +17,14 @@ from rich.text import Text
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import d4rl, load, made, store
-from cwbc.device import use_device
+from cwbc.device import Device, default_precision, use_device
 from cwbc.errors import InputError, require, unknown
 from cwbc.experiments import writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import FULL, LESS, QUICK, Findings, Item
 from cwbc.experiments.naming import short_name
+from cwbc.files import is_aside
 from cwbc.finished import provenance, read_history
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
@@ -60,18 +61,19 @@ def list_items() -> None:
 
 def reproduce(command: Reproduce, session: Session) -> int:
     """Run an item to its report; 1 where cells failed."""
+    begun = time.time()
     item = _checked(command)
     _present(item, command)
-    part = command.datasets is not None or command.methods is not None
+    narrowed = (command.datasets, command.methods, command.seeds, command.steps)
+    part = any(option is not None for option in narrowed)
     out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick + "-part" * part))
     _check_place(out)
-    # What a cluster computes on is not what this process does.
-    device = use_device(None if command.engine == "ray" else command.device)
+    device = _device(command)
     names = item.names(command.data, command.quick)
     datasets = _made(names, command.quick)
-    results, begun = Results([], []), time.time()
+    results = Results([], [])
     if item.variants:
-        cells = _cells(item, command, datasets)
+        cells = _cells(item, command, datasets, device)
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
         say(f"{item.place}: {len(cells)} cells on {where}, below {command.cells or ROOT}")
         if where == "a CPU" and not command.quick:
@@ -89,6 +91,16 @@ def reproduce(command: Reproduce, session: Session) -> int:
     writing.write(out, item, findings, results.outcomes, results.failures, told)
     _print(item, findings, results, told.quick, out)
     return 1 if results.failures else 0
+
+
+def _device(command: Reproduce) -> Device:
+    """What the cells are computed on: for a cluster, not what this process has."""
+    if command.engine == "local":
+        return use_device(command.device)
+    from cwbc.grids import clusters
+
+    use_device(None)
+    return command.device or clusters.offered(command.address)
 
 
 def _checked(command: Reproduce) -> Item:
@@ -132,12 +144,13 @@ def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
     return found
 
 
-def _cells(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[Cell]:
+def _cells(
+    item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary], device: Device
+) -> list[Cell]:
     cells = []
     for cell in item.cells(command.data, command.quick):
         training = dataclasses.replace(cell.training, steps=command.steps or cell.training.steps)
-        if command.engine == "ray" and command.device == "gpu":  # which this process may not have
-            training = dataclasses.replace(training, precision="bfloat16")
+        training = dataclasses.replace(training, precision=default_precision(device))
         seeds = tuple(range(command.seeds)) if command.seeds else cell.seeds
         cell = dataclasses.replace(cell, training=training, seeds=seeds)
         cells.append(_with_less(cell, datasets[cell.dataset]))
@@ -178,7 +191,7 @@ def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) ->
     known["training time"] = f"{sum(seconds):,.0f} s for all {len(outcomes)} cells"
     new = sum((directory / RESULTS).stat().st_mtime >= begun for directory in directories)
     known["wall time"] = (
-        f"{time.time() - begun:,.0f} s for this command, which brought {new} of them to their end"
+        f"{time.time() - begun:,.0f} s for this command, in which {new} of them were finished"
     )
     return {"command": command_line, "cells trained by": "" if earlier == command_line else earlier} | known
 
@@ -198,7 +211,8 @@ def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSumma
             "Scores are normalized as in D4RL and asked for at 1x expert unless said otherwise; "
             "± is the deviation over seeds, as in the paper."
         )
-    chosen = [f"--{name} {value}" for name in ("datasets", "methods") if (value := getattr(command, name))]
+    narrowed = ("datasets", "methods", "seeds", "steps")
+    chosen = [f"--{name} {value}" for name in narrowed if (value := getattr(command, name))]
     if chosen:
         remarks.append(f"This is a part of the item, as asked with {' and '.join(chosen)}.")
     if command.quick and item.variants:
@@ -220,12 +234,14 @@ def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSumma
 
 def _check_place(out: Path) -> None:
     """Refuse to put a report among files that are not ours."""
-    others = [path for path in out.iterdir() if path.is_file()] if out.is_dir() else []
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; give another --out")
+    others = [path for path in out.glob("*") if path.is_file() and not is_aside(path)]
     if not others:
         return
     try:
         ours = "claims" in json.loads((out / writing.SUMMARY).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         ours = False
     if not ours:
         raise InputError(f"{out} holds other files, such as {others[0].name}; give another --out")

@@ -111,11 +111,12 @@ def track(directory: Path, tracking: Tracking) -> None:
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
     """The rows of a run's metrics, but for one that a kill cut short; none where the file is gone."""
-    path = directory / METRICS
-    if not path.exists():
+    try:
+        text = (directory / METRICS).read_text()
+    except FileNotFoundError:
         return []
     rows = []
-    for line in path.read_text().splitlines():
+    for line in text.splitlines():
         try:
             rows.append(json.loads(line))
         except ValueError:

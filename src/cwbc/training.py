@@ -76,7 +76,7 @@ def train_together(
     """Train methods of one form (`hyperparameters.form`) in one program, each as `train` does alone.
 
     Args:
-        progress: told the number of steps that all have done.
+        progress: told the number of steps done, on average where some go on before others.
         before_writing: may raise, and then nothing is written.
     """
     places: Sequence[Path | None] = directories or [None] * len(methods)
@@ -90,7 +90,14 @@ def train_together(
     for lot in _side_by_side(behind, data) if on_device else [[run] for run in behind]:
         methods = [run.policies.design.method for run in lot]
         source = to_device(data, *methods) if on_device else in_host_memory(data, *methods)
-        _Loop(lot, settings, source, progress, should_stop, before_writing).run()
+
+        def tell(step: int, lot: list[_Run] = lot) -> None:
+            for run in lot:
+                run.step = step
+            if progress is not None:
+                progress(sum(run.step for run in runs) // len(runs))
+
+        _Loop(lot, settings, source, tell, should_stop, before_writing).run()
     return [dataclasses.replace(run.policies, parameters=run.state.parameters) for run in runs]
 
 
@@ -162,7 +169,7 @@ class _Loop:
     runs: list[_Run]  # all at the same step
     settings: Training
     data: Source
-    progress: Callable[[int], None] | None
+    progress: Callable[[int], None]
     should_stop: Callable[[], bool]
     before_writing: Callable[[], None]
 
@@ -206,8 +213,7 @@ class _Loop:
                 row = {"step": step, "seconds": round(run.seconds + seconds, 3), **means}
                 run.keeper.record(row)
                 run.tracking.record(row)
-        if self.progress is not None:
-            self.progress(step)
+        self.progress(step)
 
     def _save(self, state: State, step: int) -> None:
         finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state.parameters)

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from cwbc import training
 from cwbc.grids import local
 from cwbc.grids.prepared import Shelf, prepare
 from cwbc.grids.standing import Standing
+from cwbc.measuring import measure
 from cwbc.policy import Policies
 from cwbc.training import Interrupted
 
@@ -84,6 +86,32 @@ def test_a_failing_cell_leaves_the_others_alone(toy: Path, tmp_path: Path) -> No
     assert "seed 0 at step" in results.failures[0].reason
     assert "not empty and holds no run" in results.failures[1].reason
     assert [outcome.cell for outcome in results.outcomes] == [fine]
+
+
+def test_an_environment_that_breaks_down_takes_only_its_cell(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks, fine = toy_cells(toy, 2, steps=20)
+
+    def broken(directory, policies, *rest, **named):  # type: ignore[no-untyped-def]
+        if policies.seeds == breaks.seeds:
+            raise RuntimeError("the arm\nfell off")
+        return measure(directory, policies, *rest, **named)
+
+    monkeypatch.setattr("cwbc.grids.local.measure", broken)
+    results = local.run([breaks, fine], tmp_path)
+    assert [outcome.cell for outcome in results.outcomes] == [fine]
+    assert results.failures[0].reason == "RuntimeError: the arm fell off"
+
+
+def test_data_that_was_replaced_is_not_trained_under_its_old_name(toy: Path, tmp_path: Path) -> None:
+    changing = tmp_path / "toy.hdf5"
+    shutil.copy(toy, changing)
+    prepared = prepare(toy_cells(changing, 1, steps=20), tmp_path / "cells", {}, Shelf())
+    write_toy(changing, full_length=False)
+    reasons = local.settle(prepared, Shelf(), lambda standing: None, lambda: False, 60)
+    assert "was replaced meanwhile" in reasons[prepared[0].directory]
+    assert not prepared[0].directory.exists()
 
 
 @pytest.mark.usefixtures("short_chunks")

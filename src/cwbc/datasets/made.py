@@ -110,6 +110,13 @@ def _parts(name: str, own: bool) -> tuple[str, str]:
     return parts["quality"], parts["prefix"].rsplit("/", 1)[-1]
 
 
+def ordered_size(name: str) -> int | None:
+    """The steps that a kept dataset was made with, by which another machine can make the same."""
+    entry = store.find(name) if name in CATALOGUE else None
+    found = re.fullmatch(r"cwbc data make \S+ --size (\d+)", entry.source) if entry else None
+    return int(found[1]) if found else None
+
+
 def _steps(size: str | int, quality: str, replay: int) -> int:
     if size == FULL:
         return _FULL_SIZES.get(quality, replay)

@@ -6,11 +6,12 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from cwbc.errors import InputError, need_extra
 
-Device = Literal["cpu", "gpu"]
+if TYPE_CHECKING:
+    from cwbc.device import Device
 
 _CORES = 2  # that a cell takes on a cluster without GPUs, where a node has as many
 

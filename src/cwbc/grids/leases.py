@@ -12,12 +12,13 @@ import dataclasses
 import json
 import os
 import re
-import socket
 import threading
 import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from cwbc import processes
 
 SECONDS = 60.0  # without a sign of life, after which a lease is lost
 _BEATS = 6  # signs of life in that time
@@ -129,7 +130,7 @@ def _is_held(path: Path, seconds: float) -> bool:
     if path.suffix == ".released":
         return False
     owner = _owner(path)
-    if owner.get("host") == _host() and not _is_running(owner["pid"], owner["started"]):
+    if owner.get("host") == processes.host() and not processes.is_running(owner["pid"], owner["started"]):
         return False
     try:
         silent = _now(path.parent) - path.stat().st_mtime
@@ -158,35 +159,5 @@ def _now(folder: Path) -> float:
 
 
 def _myself() -> dict[str, Any]:
-    return {"host": _host(), "pid": os.getpid(), "started": _started(os.getpid())}
-
-
-def _host() -> str:
-    """Where a process number means the same process."""
-    parts = [socket.gethostname()]
-    with contextlib.suppress(OSError):  # containers on one machine may share its name, not its processes
-        parts += [
-            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-            os.readlink("/proc/self/ns/pid"),
-        ]
-    return " ".join(parts)
-
-
-def _is_running(pid: int, started: str | None) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        pass
-    return _started(pid) == started
-
-
-def _started(pid: int) -> str | None:
-    """When a process began, which tells it from a later one with its number; "" once it has ended."""
-    try:
-        # The name of the program, in brackets, may hold anything.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return "" if Path("/proc/self/stat").exists() else None
-    return "" if fields[0] in "ZX" else fields[19]
+    pid = os.getpid()
+    return {"host": processes.host(), "pid": pid, "started": processes.started(pid)}

@@ -24,8 +24,8 @@ from cwbc.measuring import measure
 from cwbc.policy import Policies
 from cwbc.training import Interrupted, train_together
 
-# What may go wrong with one cell while the others are all right.
-_FAILURES = (DivergenceError, InputError, OSError, MemoryError, jax.errors.JaxRuntimeError)
+# What says by itself what went wrong with a cell; anything else is told with its kind.
+_TOLD = (DivergenceError, InputError, OSError)
 _POLL = 1.0  # seconds between looks at what other processes are working on
 
 
@@ -147,28 +147,37 @@ class _Engine:
                 self._work(mine, shelf)
 
     def _work(self, mine: list[_Held], shelf: Shelf) -> None:
+        reason = self._failure(mine, shelf)
+        if reason is None or any(held.lease.is_lost() for held in mine):
+            return  # in the latter case its new owner was in the way
+        if len(mine) == 1:
+            self._settle(mine[0].cell, reason=reason)
+            return
+        for held in mine:  # one of them spoilt it for all
+            if held.cell.directory not in self._settled:
+                self._work([held], shelf)
+
+    def _failure(self, mine: list[_Held], shelf: Shelf) -> str | None:
+        """Bring cells to their end; why that failed, in words: the error itself holds on to their memory."""
         try:
             for held, policies in zip(mine, self._train(mine, shelf), strict=True):
                 self._measure(held, policies)
         except leases.LeaseLost:
             pass  # whoever has it now is waited for
-        except _FAILURES as error:
-            if any(held.lease.is_lost() for held in mine):
-                return  # its new owner was in the way
-            if len(mine) == 1:
-                self._settle(mine[0].cell, reason=" ".join(str(error).split()) or type(error).__name__)
-                return
-            for held in mine:  # one of them spoilt it for all
-                if held.cell.directory not in self._settled:
-                    self._work([held], shelf)
+        except Exception as error:  # an environment may raise anything, and the other cells are all right
+            words = " ".join(str(error).split())
+            return words if words and isinstance(error, _TOLD) else f"{type(error).__name__}: {words}"
         finally:
             with self._lock:
                 for held in mine:
                     self._running.pop(held.cell.directory, None)
+        return None
 
     def _train(self, mine: list[_Held], shelf: Shelf) -> list[Policies]:
         first, steps = mine[0].cell, mine[0].cell.cell.training.steps
         data = shelf.data(first.cell.dataset)
+        if data.content_hash != first.dataset.content_hash:
+            raise InputError(f"{first.cell.dataset} was replaced meanwhile; run the same command again")
 
         def progress(step: int) -> None:
             self._show_at(mine, "training", step, steps)

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from cwbc import runs
-from cwbc.datasets import store
-from cwbc.device import use_device
+from cwbc.datasets import made, store
+from cwbc.device import Device, use_device
 from cwbc.errors import InputError
 from cwbc.grids import leases, local
 from cwbc.grids.cells import Cell
-from cwbc.grids.clusters import Device, connected, resources
+from cwbc.grids.clusters import connected, resources
 from cwbc.grids.outcomes import Results, gather
 from cwbc.grids.prepared import LEASES, ROOT, Prepared, Shelf, groups, prepare
 from cwbc.grids.standing import Running, Show, Standing
@@ -90,11 +90,12 @@ class _Driver:
         computed_on, needs = resources(self._ray, device)
         # GPU workers end with each task, as Ray has it: no other way gives the memory of a GPU back.
         task = self._ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
-        place = os.environ.get(store.VARIABLE)
+        place = str(store.root().resolve()) if store.VARIABLE in os.environ else None
         for group in groups(self._waiting):
             names = [each.directory.name for each in group]
             parts = [each.cell for each in group]
-            order = _Order(parts, names, self._sign, dict(notes), lease_seconds, computed_on, place)
+            size = made.ordered_size(parts[0].dataset)
+            order = _Order(parts, names, self._sign, dict(notes), lease_seconds, computed_on, place, size)
             self._tasks[task.options(name=f"cwbc {parts[0].label}").remote(order)] = group
 
     def watch(self, should_stop: Callable[[], bool]) -> None:
@@ -132,7 +133,10 @@ class _Driver:
                 self._fail([each], f"{report.host} finished it, but its results cannot be seen here")
 
     def _fail(self, group: list[Prepared], reason: str) -> None:
-        self._reasons.update({each.directory: " ".join(reason.split()) for each in group})
+        """Record a failure; some of a group may have been finished before it."""
+        failed = [each for each in group if not each.is_finished()]
+        self._finished += len(group) - len(failed)
+        self._reasons.update({each.directory: " ".join(reason.split()) for each in failed})
 
     def _stop(self) -> None:
         """Let what runs save itself; what has not begun will find nobody who wants it."""
@@ -159,6 +163,7 @@ class _Order:
     lease_seconds: float
     device: Device
     store: str | None  # where datasets are kept, if that was chosen
+    size: int | None  # of the dataset, if it is one that can be made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,6 +185,9 @@ def _work(order: _Order) -> _Report:
     shelf = Shelf()
     try:
         use_device(order.device)
+        name = order.cells[0].dataset  # that of all
+        if order.size is not None and store.find(name) is None:
+            made.Order.of(name, order.size).make()
         prepared = prepare(order.cells, order.sign.parent.parent, order.notes, shelf)
     except (InputError, OSError) as error:
         return _Report(host, reasons=dict.fromkeys(order.names, str(error)))

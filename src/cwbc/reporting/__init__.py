@@ -18,6 +18,7 @@ from cwbc.reporting.report import report_page, scores_table
 from cwbc.reporting.training import Histories
 from cwbc.reporting.training_figures import returns_figure, training_figure
 from cwbc.results import MethodSummary, Sweep, summarize, write_results
+from cwbc.runs import SUMMARY
 from cwbc.tasks import Task
 from cwbc.wording import landmarks, value_and_interval
 
@@ -34,7 +35,7 @@ class Summary(TypedDict):
 
 FILES = {
     "results.csv": "every episode: method, seed, asked return, achieved return",
-    "summary.json": "the numbers of this page, with intervals",
+    SUMMARY: "the numbers of this page, with intervals",
     "scores.md": "the table of scores in Markdown",
     "scores.csv": "the same as numbers",
     "reliability.png": "achieved against asked return",
@@ -58,7 +59,6 @@ def write_report(
     scores = scores_table(methods, task, dataset)
     known = histories or {}
     written: dict[str, str | bytes | None] = {
-        "summary.json": json.dumps(summary, indent=2, allow_nan=False) + "\n",
         "scores.md": scores.to_markdown(),
         "scores.csv": scores.to_csv(),
         "reliability.png": reliability_figure(sweeps, task, dataset),
@@ -72,9 +72,11 @@ def write_report(
             (directory / name).unlink(missing_ok=True)  # about other runs than these
         else:
             write_atomically(directory / name, content)
-    files = {name: what for name, what in FILES.items() if (directory / name).exists()}
+    files = {name: what for name, what in FILES.items() if name == SUMMARY or (directory / name).exists()}
     page = report_page(sweeps, methods, task, dataset, provenance, known, files)
     write_atomically(directory / "report.html", page.to_html())
+    # Last: it is what tells that all is there.
+    write_atomically(directory / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
     return summary
 
 
