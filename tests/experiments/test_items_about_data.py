@@ -126,6 +126,9 @@ def test_bias_variance_can_be_contradicted() -> None:
     # Nine tenths are the best already: weighting draws from the rest, bin by bin, more than it is.
     best = with_returns(*([100.0] * 90 + list(np.linspace(0, 90, 10))))
     assert verdicts(found("bias-variance", [], **on_all(best)))[:2] == [False, False]
+    # The best episode is by far the longest: drawing by length has the least bias.
+    longest = logged([1.0] * 100, *([each] for each in np.linspace(0, 90, 9)))
+    assert verdicts(found("bias-variance", [], **on_all(longest)))[0] is False
     # Two kinds: filtering keeps all of the better one, and so does weighting.
     two = with_returns(*([0.0] * 90 + [100.0] * 10))
     assert verdicts(found("bias-variance", [], **on_all(two)))[:2] == [True, False]

@@ -85,10 +85,11 @@ def _claims(evidence: Evidence, found: Mapping[str, Mapping[str, Bound]]) -> lis
                 for dataset, of in found.items()
             },
         ),
-        untold(
+        Claim(
             "In the extreme case, training on trajectories of the best return alone has very high variance.",
-            "it holds by definition wherever the best return is unique (d2 / |D| is then 1, as high as it "
-            "can be), so it is not counted",
+            None,
+            "Not counted: it holds by definition wherever the best return is unique, as d2(q || p) / |D| is "
+            "then 1, the highest there is.",
         ),
         untold(
             "q(r) in proportion to N/(N + K) exp(-|r - r*| / kappa) minimizes the bound.",

@@ -18,7 +18,7 @@ from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
 from cwbc.wording import amount, percent
 
-PERCENTILES = (99, 90, 50, 0)  # z; kappa grows as it falls
+PERCENTILES = (99, 90, 50, 0)  # z; kappa grows as it falls, but for ties at the top
 LABELS = tuple(f"z = {z}" for z in PERCENTILES)
 SMALL = LABELS[:3]
 
@@ -40,7 +40,7 @@ def _distribution(evidence: Evidence, dataset: str) -> Distribution:
     data = evidence.data[dataset]
     weightings = {z: ByReturn(temperature_percentile=z) for z in PERCENTILES}
     kappas = {z: each.resolved_temperature(data.returns) for z, each in weightings.items()}
-    drawn = {  # by kappa, which does not always fall with z: where the top ties, it has a value of its own
+    drawn = {
         f"z = {z}, kappa {amount(kappas[z])}": weightings[z].probabilities(data)
         for z in sorted(kappas, key=kappas.__getitem__)
     }
@@ -51,6 +51,7 @@ def _more_uniform(evidence: Evidence, distributions: list[Distribution]) -> Clai
     verdicts = {}
     for each in distributions:
         nearness = [1 - float(np.abs(shares - 1 / BINS).sum() / 2) for shares in each.drawn.values()]
+        # The low share follows from the formula; whether bins come closer to each other is up to the data.
         low = [float(shares[: BINS // 2].sum()) for shares in each.drawn.values()]
         numbers = "; ".join(
             f"{name} {', '.join(f'{value:.2f}' for value in found)}"

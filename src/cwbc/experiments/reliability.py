@@ -75,7 +75,7 @@ def _by_quality(rvs: dict[str, Measured]) -> Claim:
     numbers = "; ".join(f"{dataset}: {kept(each)}" for dataset, each in rvs.items())
     rule = (
         "RvS keeps a smaller share of its best score on medium-replay than on the others, and on medium no "
-        f"more than on medium-expert plus {percent(SLACK)} points"
+        f"more than on medium-expert plus {100 * SLACK:g} percentage points"
     )
     return decided(text, rule, replay < min(found.values()) and ordered, numbers)
 
