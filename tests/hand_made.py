@@ -9,16 +9,22 @@ from pathlib import Path
 import numpy as np
 
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.experiments.catalogue import ITEMS
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import Claim, Findings
 from cwbc.experiments.naming import named
 from cwbc.grids.cells import Scale, grid
 from cwbc.grids.outcomes import Outcome
 from cwbc.results import Sweep
 from cwbc.tasks import TASKS
+from cwbc.trajectories import Trajectories
 
 SCALE = Scale("small", steps=1, seeds=2, episodes=1, precision="float32")
 ENVIRONMENTS = {"walker2d": "Walker2d-v4", "hopper": "Hopper-v4", "halfcheetah": "HalfCheetah-v4"}
 MARKS = ("low", "data's best", "1x expert", "2x expert")  # the asked returns of a curve
 LOW, BEST = 0.4, 0.8  # of the expert return
+HOLDS = (20.0, 50.0, 50.0, 50.0)  # scores at MARKS
+FALLS = (20.0, 50.0, 10.0, 0.0)
 
 
 def summary(dataset: str, counts: Sequence[int] = (6, 2, 1, 1), mean: float = 1000.0) -> DatasetSummary:
@@ -63,3 +69,38 @@ def outcome(
 
 def _range(about: DatasetSummary) -> float:
     return about.task.expert_score - about.task.random_score
+
+
+def found(
+    name: str, outcomes: Sequence[Outcome], datasets: Sequence[str] = (), **data: Trajectories
+) -> Findings:
+    """What an item makes of outcomes; its claims are about these datasets, or about all of the item's."""
+    given = {key.replace("_", "-"): value for key, value in data.items()}
+    return ITEMS[name].findings(Evidence.of(outcomes, datasets or ITEMS[name].datasets, given))
+
+
+def claim(findings: Findings, words: str) -> Claim:
+    """The one claim whose text has these words."""
+    (wanted,) = [each for each in findings.claims if words in each.text]
+    return wanted
+
+
+def verdicts(findings: Findings) -> list[bool | None]:
+    """What became of its claims, in their order."""
+    return [each.verdict for each in findings.claims]
+
+
+def curves(
+    datasets: Sequence[str], apart: float = 0.0, **scores: tuple[float, float, float, float]
+) -> list[Outcome]:
+    """The same curves on all datasets; a method's + is written as two underscores."""
+    return [
+        outcome(dataset, label.replace("__", "+").replace("_", "-"), points, apart)
+        for dataset in datasets
+        for label, points in scores.items()
+    ]
+
+
+def at_expert(dataset: str, scores: Mapping[str, float]) -> list[Outcome]:
+    """Methods with these scores at the expert return and beyond."""
+    return [outcome(dataset, label, (20, 50, at, at)) for label, at in scores.items()]

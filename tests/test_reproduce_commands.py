@@ -137,6 +137,13 @@ def test_items_that_train_nothing_and_places_that_are_taken(
     assert run("reproduce", "bias-variance", "--out", "mine") == 0
     assert {"report.html", "summary.json"} <= {file.name for file in (tmp_path / "mine").iterdir()}
     assert not (tmp_path / "runs").exists()
+    assert "our run supports" in capsys.readouterr().out
+    assert run("reproduce", "bias-variance", "--out", "mine", "--quick") == 0
+    assert "a quick run goes the paper's way" in capsys.readouterr().out
+    (remark, *_) = json.loads((tmp_path / "mine" / "summary.json").read_text())["remarks"]
+    assert "1 of 1 datasets, made of 200,000 steps where they were not there yet" in remark
+    assert "no evidence about the paper" in remark
+    assert "seed" not in remark
     assert run("reproduce", "bias-variance", "--out", "mine") == 0
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "diary.txt").write_text("dear diary")
@@ -165,6 +172,27 @@ def test_a_failed_cell_is_told(
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 3
     assert {claim["verdict"] for claim in summary["claims"]} == {None}
+
+
+def test_a_part_leaves_claims_about_the_whole_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("bias-variance", tmp_path, monkeypatch)
+    toy = ITEMS["bias-variance"].datasets[0]
+    other = str(write_toy(tmp_path / "other.hdf5"))
+    whole = dataclasses.replace(ITEMS["bias-variance"], datasets=(toy, other), quick_datasets=(toy, other))
+    monkeypatch.setitem(ITEMS, "bias-variance", whole)
+    assert run("reproduce", "bias-variance", "--out=whole") == 0
+    assert run("reproduce", "bias-variance", "--out=part", f"--datasets={toy}") == 0
+    first, part = (
+        json.loads((tmp_path / folder / "summary.json").read_text())["claims"][0]
+        for folder in ("whole", "part")
+    )
+    assert first["verdict"] is True
+    assert part["verdict"] is None
+    assert part["reason"].startswith("Only 1 of its 2 datasets was measured")
+    assert [case["dataset"] for case in part["cases"]] == ["toy"]
 
 
 def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

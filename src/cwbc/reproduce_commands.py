@@ -80,9 +80,10 @@ def reproduce(command: Reproduce, session: Session) -> int:
             say("warning: at the paper's sizes this takes days without a GPU; --quick takes minutes")
         results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
-    findings = item.findings(Evidence.of(results.outcomes, data))
+    whole = ITEMS[item.name].names(command.data, command.quick)  # what claims are about, run or not
+    findings = item.findings(Evidence.of(results.outcomes, [short_name(name) for name in whole], data))
     told = writing.Told(
-        command.quick and bool(item.variants),
+        _is_quick(item, command),
         _remarks(item, command, datasets),
         _provenance(session.command_line, results.outcomes, begun),
         list(datasets.values()),
@@ -204,6 +205,11 @@ def _histories(outcomes: Sequence[Outcome]) -> dict[str, dict[str, History]]:
     return found
 
 
+def _is_quick(item: Item, command: Reproduce) -> bool:
+    """Whether less is trained, or on less data, than in a full run."""
+    return command.quick and (bool(item.variants) or command.data == "ours")
+
+
 def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[str]:
     remarks = []
     if item.variants:
@@ -215,12 +221,11 @@ def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSumma
     chosen = [f"--{name} {value}" for name in narrowed if (value := getattr(command, name))]
     if chosen:
         remarks.append(f"This is a part of the item, as asked with {' and '.join(chosen)}.")
-    if command.quick and item.variants:
-        seeds, steps = command.seeds or QUICK.seeds, command.steps or QUICK.steps
+    if _is_quick(item, command):
         remarks.append(
-            f"This is a quick run: {len(datasets)} of {len(ITEMS[item.name].datasets)} datasets, {seeds} "
-            f"seed(s), {steps:,} steps of small networks, {QUICK.episodes} episodes. It shows that all works "
-            "and which way things go; its verdicts are no evidence about the paper."
+            f"This is a quick run: {len(datasets)} of {len(ITEMS[item.name].datasets)} datasets, "
+            f"{_small(item, command)}. It shows that all works and which way things go; its verdicts are no "
+            "evidence about the paper."
         )
     if command.data == "ours":
         smallest, *_, largest = sorted([dataset.steps for dataset in datasets.values()] * 2)
@@ -230,6 +235,14 @@ def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSumma
             "published scores are for orientation."
         )
     return remarks
+
+
+def _small(item: Item, command: Reproduce) -> str:
+    """In what a quick run is less than a full one."""
+    if not item.variants:
+        return f"made of {made.DEFAULT_SIZE:,} steps where they were not there yet, not of D4RL's sizes"
+    seeds, steps = command.seeds or QUICK.seeds, command.steps or QUICK.steps
+    return f"{seeds} seed(s), {steps:,} steps of small networks, {QUICK.episodes} episodes"
 
 
 def _check_place(out: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import with_returns
+from conftest import logged, with_returns
 
-from cwbc.experiments.bounds import bound, effective_episodes, filtered, only_best, return_bins, uniform
-from cwbc.weighting import ByReturn
+from cwbc.experiments.bounds import bound, effective_episodes, only_best, return_bins, uniform
+from cwbc.weighting import ByLength, ByReturn, TopFraction
 
 # Two bins: six trajectories in the lower one, two in the upper one.
 RETURNS = np.array([0.0, 1, 1, 2, 2, 3, 9, 10])
@@ -26,7 +26,7 @@ def test_uniform_by_hand() -> None:
 
 
 def test_hard_filtering_by_hand() -> None:
-    chosen = filtered(RETURNS, 0.25)
+    chosen = TopFraction(0.25).probabilities(with_returns(*RETURNS))
     assert chosen.tolist() == [0, 0, 0, 0, 0, 0, 0.5, 0.5]
     found = bound(RETURNS, chosen, bins=2)
     assert found.scarcity == pytest.approx(1 / 2)
@@ -35,7 +35,16 @@ def test_hard_filtering_by_hand() -> None:
     # Half of a bin is used half as evenly as all of it.
     assert bound(RETURNS, np.eye(8)[7], bins=2) == bound(RETURNS, only_best(RETURNS), bins=2)
     assert bound(RETURNS, np.eye(8)[7], bins=2).divergence == 1
-    assert filtered(np.array([1.0, 5, 5, 5]), 0.25).tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
+
+
+def test_what_is_drawn_by_length_by_hand() -> None:
+    data = logged([1, 1, 1], [4], [5], [2, 2, 2])  # returns of 3, 4, 5 and 6
+    by_length = bound(data.returns, ByLength().probabilities(data), bins=3)
+    assert by_length.scarcity == pytest.approx(3 / 8 / 1 + 1 / 8 / 1 + (1 / 8 + 3 / 8) / 2)
+    assert by_length.divergence == pytest.approx((9 + 1 + 1 + 9) / 64)
+    assert by_length.bias == pytest.approx(1 / 4)
+    filtered = bound(data.returns, TopFraction(0.5).probabilities(data), bins=3)
+    assert filtered.divergence == pytest.approx((1 + 9) / 16)  # longer ones among the best count for more
 
 
 def test_weighting_by_hand() -> None:
@@ -54,7 +63,7 @@ def test_weighting_by_hand() -> None:
 def test_only_the_best_has_no_bias_and_the_most_variance() -> None:
     returns = np.random.default_rng(0).gamma(2.0, 100.0, 500)
     best = bound(returns, only_best(returns))
-    for other in (uniform(returns), filtered(returns)):
+    for other in (uniform(returns), TopFraction().probabilities(with_returns(*returns))):
         assert best.bias == 0 < bound(returns, other).bias
         assert best.divergence > bound(returns, other).divergence
         assert best.scarcity >= bound(returns, other).scarcity

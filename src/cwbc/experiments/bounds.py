@@ -59,13 +59,6 @@ def uniform(returns: Array) -> Array:
     return np.full(len(returns), 1 / len(returns))
 
 
-def filtered(returns: Array, fraction: float = 0.1) -> Array:
-    """Only the top fraction of the trajectories, these uniformly; ties with the last one kept stay too."""
-    count = max(1, round(fraction * len(returns)))
-    kept = returns >= np.partition(returns, -count)[-count]
-    return np.asarray(kept / kept.sum())
-
-
 def only_best(returns: Array) -> Array:
     """Only trajectories with the highest return: the appendix's extreme case, q(r) = 1[r = r*]."""
     kept = returns == returns.max()

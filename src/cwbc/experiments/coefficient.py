@@ -5,7 +5,7 @@ from __future__ import annotations
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Findings, Item
-from cwbc.experiments.judging import COLLAPSED, COMPARABLE, comparable, kept, on_datasets
+from cwbc.experiments.judging import COLLAPSED, COMPARABLE, WELL, comparable, kept, on_datasets
 from cwbc.experiments.naming import WALKERS
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
@@ -13,7 +13,6 @@ from cwbc.wording import percent, score
 VALUES = (0, 0.01, 0.1, 1, 10)  # the paper's list between 0 and 10 is in its picture alone
 LABELS = tuple(f"alpha = {value}" for value in VALUES)
 MODERATE = LABELS[1:-1]
-WELL = 0.9  # of the best value's score
 MOST = 2 / 3  # of the datasets
 
 
@@ -27,6 +26,7 @@ def findings(evidence: Evidence) -> Findings:
         on_datasets(
             "Without regularization (alpha = 0) performance crashes.",
             f"It keeps less than {percent(COLLAPSED)} of its best score at 2x expert on two thirds of them",
+            evidence.datasets,
             {
                 dataset: (of["alpha = 0"].retention < COLLAPSED, kept(of["alpha = 0"]))
                 for dataset, of in found.items()
@@ -36,6 +36,7 @@ def findings(evidence: Evidence) -> Findings:
         on_datasets(
             "Overly aggressive regularization (alpha = 10) hurts performance, too.",
             f"alpha = 10 scores below {percent(COMPARABLE)} of alpha = 1 at 1x expert on two thirds of them",
+            evidence.datasets,
             {
                 dataset: (
                     not comparable(of["alpha = 10"].at_expert, of["alpha = 1"].at_expert),
@@ -48,6 +49,7 @@ def findings(evidence: Evidence) -> Findings:
         on_datasets(
             "CWBC is robust to the other, non-extreme values of alpha.",
             f"At 1x expert, {', '.join(MODERATE)} each score at least {percent(WELL)} of the best of them",
+            evidence.datasets,
             {
                 dataset: (
                     min(of[label].at_expert for label in MODERATE)

@@ -23,16 +23,19 @@ def findings(evidence: Evidence) -> Findings:
         on_datasets(
             "The performance of DT-Concat is strongly correlated with the conditioning return.",
             f"Pearson's correlation of asked and achieved up to the data's best is at least {STRONG}",
+            evidence.datasets,
             {dataset: (found >= STRONG, f"{found:.2f}") for dataset, found in correlations.items()},
         ),
         on_datasets(
             "The performance of DT-Concat degrades quickly when the target is out of distribution.",
             f"The score at 2x expert is below {percent(COLLAPSED)} of the best point of the curve",
+            evidence.datasets,
             {dataset: (each.retention < COLLAPSED, kept(each)) for dataset, each in concatenated.items()},
         ),
         on_datasets(
             "The reliability of DT comes from attention that can ignore return tokens.",
             "DT keeps a larger share of its best score at 2x expert than DT-Concat",
+            evidence.datasets,
             {
                 dataset: (dt.retention > concat.retention, f"{kept(dt)} against {kept(concat)}")
                 for dataset, (concat, dt) in both.items()

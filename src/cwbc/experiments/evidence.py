@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwbc.experiments.naming import short_name
+from cwbc.experiments.naming import quality, short_name
 from cwbc.intervals import Array
 from cwbc.results import same_target
 
@@ -85,24 +85,48 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """Everything that was measured, by the datasets' short names and the methods' labels."""
+    """Everything that was measured, by the datasets' short names and the methods' labels.
+
+    Args:
+        datasets: those that the claims are about, measured or not.
+    """
 
     measured: Mapping[str, Mapping[str, Measured]]
+    datasets: Sequence[str]
     data: Mapping[str, Trajectories] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome], data: Mapping[str, Trajectories] | None = None) -> Evidence:
+    def of(
+        cls,
+        outcomes: Sequence[Outcome],
+        datasets: Sequence[str],
+        data: Mapping[str, Trajectories] | None = None,
+    ) -> Evidence:
         """The evidence of a grid."""
         measured: dict[str, dict[str, Measured]] = {}
         for outcome in outcomes:
             of_dataset = measured.setdefault(short_name(outcome.cell.dataset), {})
             of_dataset[outcome.cell.label] = Measured(outcome.sweep, outcome.dataset)
-        return cls(measured, data or {})
+        return cls(measured, tuple(datasets), data or {})
 
     @property
     def labels(self) -> list[str]:
         """Every method, in order."""
         return list(dict.fromkeys(label for of_dataset in self.measured.values() for label in of_dataset))
+
+    @property
+    def on_d4rl(self) -> bool:
+        """Whether all was measured on D4RL's own data, so that published scores compare."""
+        names = [each.dataset.name for of in self.measured.values() for each in of.values()]
+        return bool(names) and all(name.startswith("d4rl/") for name in names)
+
+    def of_quality(self, *kinds: str) -> list[str]:
+        """Those datasets that are of one of these kinds, such as medium-replay."""
+        return [dataset for dataset in self.datasets if quality(dataset) in kinds]
+
+    def missing(self, found: Collection[str]) -> list[str]:
+        """The datasets that are not among those found."""
+        return [dataset for dataset in self.datasets if dataset not in found]
 
     def at_expert(self, *labels: str) -> dict[str, dict[str, float]]:
         """The scores at 1x expert of these methods, by dataset, where all of them were measured."""

@@ -31,7 +31,7 @@ def findings(evidence: Evidence) -> Findings:
         ),
         _overall(found),
     ]
-    table = showing.expert_table(evidence, LABELS, FILTERED_BC)
+    table = showing.expert_table(evidence, LABELS, FILTERED_BC, by_quality=True)
     overall = Overall.of(evidence, LABELS)
     tables = {"filtered-bc": table, "overall": overall.table(dict.fromkeys(LABELS[1:], "filtered-bc"))}
     return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -14,19 +15,48 @@ from cwbc.wording import percent, score
 RELIABLE = 0.8  # of its best score, kept at twice the expert return
 COLLAPSED = 0.5  # of its best score: who keeps less has crashed
 COMPARABLE = 0.95  # of another's score, to be called as good
+WELL = 0.9  # of the best one's score, to be called good as well
+SIMILAR = 10.0  # points between the highest and the lowest score
+STEP = 0.02  # against the claimed direction, that a step from one value to the next may go
 
 Verdicts = Mapping[str, tuple[bool, str]]  # by dataset: whether it holds there, and the numbers
 
 
-def on_datasets(text: str, rule: str, verdicts: Verdicts, share: float = 1.0) -> Claim:
-    """A claim about several datasets that holds where at least a share of them supports it."""
+def on_datasets(
+    text: str, rule: str, covers: Collection[str], verdicts: Verdicts, share: float = 1.0
+) -> Claim:
+    """A claim about several datasets that holds where at least a share of them supports it.
+
+    Args:
+        covers: the datasets that it is about. Those without a verdict leave it open where they could turn it.
+    """
     if not verdicts:
         return untold(text, "none of its datasets was measured with all that it compares")
     cases = [Case(dataset, bool(holds), numbers) for dataset, (holds, numbers) in verdicts.items()]
-    holding = sum(case.holds for case in cases)
-    needed = math.ceil(share * len(cases) - 1e-9)
-    reason = f"{rule}. Holds on {holding} of {len(cases)}, needs {needed}."
+    count = len({*covers, *verdicts})
+    holding, missing = sum(case.holds for case in cases), count - len(cases)
+    needed = math.ceil(share * count - 1e-9)
+    rest = f", {missing} not measured" if missing else ""
+    reason = f"{rule}. Holds on {holding} of {count}{rest}, needs {needed}."
+    if holding < needed <= holding + missing:
+        were = "was" if len(cases) == 1 else "were"
+        only = f"Only {len(cases)} of its {count} datasets {were} measured with all that it compares"
+        return Claim(text, None, f"{only}, and the others decide. {reason}", cases)
     return Claim(text, holding >= needed, reason, cases)
+
+
+def on_average_too(claim: Claim, holds: bool, numbers: str) -> Claim:
+    """A claim about several datasets that has to hold for their average as well."""
+    verdict = claim.verdict and bool(holds)
+    return dataclasses.replace(claim, verdict=verdict, reason=f"{claim.reason} On average {numbers}.")
+
+
+def unless_turned(claim: Claim, missing: Collection[str], verdict: bool) -> Claim:
+    """A claim across datasets; where it has this verdict, which missing ones could turn, it is left open."""
+    if not missing or claim.verdict is not verdict:
+        return claim
+    reason = f"Not measured: {', '.join(missing)}, which could turn it. {claim.reason}"
+    return dataclasses.replace(claim, verdict=None, reason=reason)
 
 
 def decided(text: str, rule: str, holds: bool, numbers: str) -> Claim:
@@ -54,14 +84,17 @@ def listed(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{label} {score(found)}" for label, found in scores.items())
 
 
-def best_on_average(text: str, best: str, scores: Mapping[str, Mapping[str, float]]) -> Claim:
+def best_on_average(
+    text: str, best: str, scores: Mapping[str, Mapping[str, float]], among: str = "of all"
+) -> Claim:
     """A claim that one method has the highest mean of those that were measured on the same datasets."""
     if not scores:
         return untold(text, "no dataset has all that it compares")
     columns = {label: [of[label] for of in scores.values()] for label in next(iter(scores.values()))}
     means = {label: average(column) for label, column in columns.items()}
     highest = max(means, key=means.__getitem__)
-    return decided(text, "Its average at 1x expert is the highest", highest == best, listed(means))
+    numbers = f"{listed(means)} over {len(scores)} dataset(s)"
+    return decided(text, f"Its average at 1x expert is the highest {among}", highest == best, numbers)
 
 
 def gain(ours: float, theirs: float) -> float | None:
@@ -88,3 +121,8 @@ def gained(
 def comparable(ours: float, theirs: float, share: float = COMPARABLE) -> bool:
     """Whether a score reaches a share of another; below zero there are no shares, so it must reach it all."""
     return ours >= (share * theirs if theirs > 0 else theirs)
+
+
+def similar(scores: Collection[float]) -> bool:
+    """Whether scores are close to each other."""
+    return max(scores) - min(scores) <= SIMILAR

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence, Measured
 from cwbc.experiments.item import LESS, Claim, Findings, Item
-from cwbc.experiments.judging import COMPARABLE, comparable, on_datasets, untold
+from cwbc.experiments.judging import COMPARABLE, comparable, decided, on_datasets, unless_turned, untold
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.intervals import interval
 from cwbc.reporting.charts import Axis, Estimate, interval_chart
@@ -37,7 +37,11 @@ def strategies(measured: Measured) -> dict[str, float]:
 def findings(evidence: Evidence) -> Findings:
     """The scores of every strategy, and whether one suits all."""
     rvs = {dataset: _asked(each) for dataset, (each,) in evidence.having("rvs").items()}
-    claims = [_no_common(rvs), _which(rvs), _matches(evidence, rvs)]
+    claims = [
+        unless_turned(_no_common(rvs), evidence.missing(rvs), False),
+        _which(evidence, rvs),
+        _matches(evidence, rvs),
+    ]
     return Findings(claims, {"max-return": _table(evidence)}, [*_charts(evidence), *showing.curves(evidence)])
 
 
@@ -55,13 +59,18 @@ def _no_common(rvs: Mapping[str, Mapping[str, float]]) -> Claim:
     text = "There is no common target return that achieves the best performance for RvS."
     if len(rvs) < 2:
         return untold(text, "it takes several datasets")
-    best = {dataset: _top(scores) for dataset, scores in rvs.items()}
-    numbers = "; ".join(f"{dataset}: {name}" for dataset, name in best.items())
-    rule = "Of the four strategies, the best one is not the same on all datasets"
-    return Claim(text, len(set(best.values())) > 1, f"{rule}. {numbers}")
+    good = {
+        dataset: [name for name, found in scores.items() if comparable(found, max(scores.values()))]
+        for dataset, scores in rvs.items()
+    }
+    numbers = "; ".join(f"{dataset}: {', '.join(names)}" for dataset, names in good.items())
+    rule = (
+        f"None of the four strategies reaches {percent(COMPARABLE)} of the best one's score on every dataset"
+    )
+    return decided(text, rule, not set.intersection(*map(set, good.values())), f"Those that do: {numbers}")
 
 
-def _which(rvs: Mapping[str, Mapping[str, float]]) -> Claim:
+def _which(evidence: Evidence, rvs: Mapping[str, Mapping[str, float]]) -> Claim:
     verdicts = {}
     for dataset, scores in rvs.items():
         expected = _BEST_OF.get(quality(dataset) or "")
@@ -71,6 +80,7 @@ def _which(rvs: Mapping[str, Mapping[str, float]]) -> Claim:
     return on_datasets(
         "RvS is best at 0.8x the data's best on medium, at 1x on medium-replay and medium-expert.",
         "The same strategy is the best one of the four",
+        evidence.datasets,
         verdicts,
     )
 
@@ -85,6 +95,7 @@ def _matches(evidence: Evidence, rvs: Mapping[str, Mapping[str, float]]) -> Clai
     return on_datasets(
         "Conditioned on the expert return, RvS+CWBC matches or surpasses the best performance of RvS.",
         f"RvS+CWBC at 1x expert reaches {percent(COMPARABLE)} of the best of RvS's four strategies",
+        evidence.datasets,
         verdicts,
     )
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import listed, on_datasets, untold
+from cwbc.experiments.judging import WELL, decided, listed, on_datasets, unless_turned, untold
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
 
 VALUES = (0, 50, 95, 99)
 LABELS = tuple(f"q = {value}" for value in VALUES)
-WELL = 0.9  # of the best value's score
 POOR = 0.8  # of the default's score
 
 
@@ -31,6 +30,7 @@ def _high_is_well(evidence: Evidence) -> Claim:
     return on_datasets(
         "q = 95 and q = 99 perform well on all three datasets.",
         f"Both score at least {percent(WELL)} of the best q at 1x expert",
+        evidence.datasets,
         verdicts,
     )
 
@@ -44,6 +44,7 @@ def _low_is_poor(evidence: Evidence) -> Claim:
     return on_datasets(
         "q = 50 and q = 0 lead to poor results for the medium-replay dataset.",
         f"Both score below {percent(POOR)} of q = 95 at 1x expert",
+        evidence.of_quality("medium-replay"),
         verdicts,
     )
 
@@ -59,7 +60,8 @@ def _less_sensitive(evidence: Evidence) -> Claim:
         return untold(text, "it takes medium-replay and others")
     numbers = ", ".join(f"{dataset} {score(spread)}" for dataset, spread in spreads.items())
     rule = "At 1x expert the range of scores over q is widest on medium-replay"
-    return Claim(text, max(others) < min(replay), f"{rule}. Points: {numbers}")
+    claim = decided(text, rule, max(others) < min(replay), f"Points: {numbers}")
+    return unless_turned(claim, evidence.missing(spreads), True)
 
 
 ITEM = Item(

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence, Measured
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import COLLAPSED, RELIABLE, decided, kept, on_datasets, untold
+from cwbc.experiments.judging import (
+    COLLAPSED,
+    RELIABLE,
+    Verdicts,
+    decided,
+    kept,
+    on_datasets,
+    unless_turned,
+    untold,
+)
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.wording import amount, percent
+
+KEEPS = f"The score at 2x expert is at least {percent(RELIABLE)} of the best point of the curve"
+SLACK = 0.05  # of retention, between medium and medium-expert, which the paper calls reliable both
 
 
 def findings(evidence: Evidence) -> Findings:
@@ -18,39 +33,51 @@ def findings(evidence: Evidence) -> Findings:
     dt = {dataset: each for dataset, (each,) in evidence.having("dt").items()}
     better = {dataset: each for dataset, each in rvs.items() if quality(dataset) != "medium-replay"}
     replay = {dataset: each for dataset, each in rvs.items() if quality(dataset) == "medium-replay"}
-    reliable = f"The score at 2x expert is at least {percent(RELIABLE)} of the best point of the curve"
     claims = [
         on_datasets(
             "On medium and medium-expert, RvS is reliable when conditioned on out-of-distribution returns.",
-            reliable,
-            _reliable(better),
+            KEEPS,
+            evidence.of_quality("medium", "medium-expert"),
+            reliable(better),
         ),
         on_datasets(
             "On medium-replay, the performance of RvS drops quickly after a certain point.",
             f"The score at 2x expert is below {percent(COLLAPSED)} of the best point of the curve",
-            {dataset: (each.retention < COLLAPSED, kept(each)) for dataset, each in replay.items()},
+            evidence.of_quality("medium-replay"),
+            drops(replay),
         ),
-        on_datasets("Unlike RvS, DT performs reliably in all three datasets.", reliable, _reliable(dt)),
-        _by_quality(rvs),
-        _low_returns({**rvs, **dt}),
+        on_datasets(
+            "Unlike RvS, DT performs reliably in all three datasets.", KEEPS, evidence.datasets, reliable(dt)
+        ),
+        unless_turned(_by_quality(rvs), evidence.missing(rvs), True),
+        unless_turned(_low_returns({**rvs, **dt}), evidence.missing({**rvs, **dt}), True),
     ]
     return Findings(claims, {"reliability": showing.landmark_table(evidence)}, showing.curves(evidence))
 
 
-def _reliable(found: dict[str, Measured]) -> dict[str, tuple[bool, str]]:
+def reliable(found: Mapping[str, Measured]) -> Verdicts:
+    """Where a method keeps its score."""
     return {dataset: (each.retention >= RELIABLE, kept(each)) for dataset, each in found.items()}
+
+
+def drops(found: Mapping[str, Measured]) -> Verdicts:
+    """Where a method loses it."""
+    return {dataset: (each.retention < COLLAPSED, kept(each)) for dataset, each in found.items()}
 
 
 def _by_quality(rvs: dict[str, Measured]) -> Claim:
     text = "Reliability decreases with the quality of the data, from medium-expert to medium-replay."
-    replay = [each.retention for dataset, each in rvs.items() if quality(dataset) == "medium-replay"]
-    others = [each.retention for dataset, each in rvs.items() if quality(dataset) != "medium-replay"]
-    if not replay or not others:
+    found = {quality(dataset): each.retention for dataset, each in rvs.items()}
+    replay = found.pop("medium-replay", None)
+    if replay is None or not found:
         return untold(text, "it takes medium-replay and others")
+    ordered = found.get("medium", 0.0) <= found.get("medium-expert", math.inf) + SLACK
     numbers = "; ".join(f"{dataset}: {kept(each)}" for dataset, each in rvs.items())
-    return decided(
-        text, "RvS keeps less on medium-replay than on the others", max(replay) < min(others), numbers
+    rule = (
+        "RvS keeps a smaller share of its best score on medium-replay than on the others, and on medium no "
+        f"more than on medium-expert plus {100 * SLACK:g} percentage points"
     )
+    return decided(text, rule, replay < min(found.values()) and ordered, numbers)
 
 
 def _low_returns(found: dict[str, Measured]) -> Claim:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.published import PublishedTable
+from cwbc.experiments.naming import quality
+from cwbc.experiments.published import DATASETS, QUALITIES, PublishedTable
 from cwbc.reporting.reliability import reliability_chart
 from cwbc.reporting.tables import Cell, Column, Row, Table
-from cwbc.wording import percent
+from cwbc.wording import amount, percent
 
 if TYPE_CHECKING:
     from cwbc.reporting.interactive import Chart
@@ -22,10 +23,18 @@ def expert_table(
     labels: Sequence[str],
     published: PublishedTable | None = None,
     others: Sequence[str] = (),
+    wins_over: Mapping[str, str] | None = None,
+    by_quality: bool = False,
 ) -> Table:
-    """Scores at the expert return by dataset, beside what was published; `others` are published alone."""
+    """Scores at the expert return by dataset, beside what was published.
+
+    Args:
+        others: methods that were published alone, perhaps on other data, so never the best of a row.
+        wins_over: methods whose wins are counted, with the method that each is to beat.
+        by_quality: whether there is an average for each kind of data as well.
+    """
     columns = [Column(label, better="higher") for label in labels]
-    columns += [Column(name, "published", better="higher") for name in others]
+    columns += [Column(name, "published") for name in others]
     rows = [
         Row(
             dataset,
@@ -34,10 +43,13 @@ def expert_table(
         )
         for dataset, methods in evidence.measured.items()
     ]
-    if len(rows) > 1:
-        rows.append(Row("average", [_average([row.cells[i] for row in rows]) for i in range(len(columns))]))
+    summed = [_averages("average", rows)] if len(rows) > 1 else []
+    if summed and wins_over:
+        summed.insert(0, _wins(rows, [*labels, *others], wins_over, published))
+    if summed and by_quality:
+        summed[:0] = _quality_averages(rows)
     title = "Scores at the expert return" + (", the paper's beside ours" if published else "")
-    return Table("dataset", columns, rows, best_of="row", title=title)
+    return Table("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 
 def landmark_table(evidence: Evidence) -> Table:
@@ -95,6 +107,40 @@ def _expert(measured: Measured | None, published: PublishedTable | None, label: 
 def _published(published: PublishedTable | None, name: str, dataset: str) -> Cell:
     theirs = published.score(name, dataset) if published else None
     return Cell() if theirs is None else Cell(theirs.mean, spread=theirs.deviation)
+
+
+def _averages(name: str, rows: Sequence[Row]) -> Row:
+    return Row(name, [_average(cells) for cells in zip(*(row.cells for row in rows), strict=True)])
+
+
+def _quality_averages(rows: Sequence[Row]) -> list[Row]:
+    """The average of each kind of data, where there are several kinds."""
+    kinds = {kind: [row for row in rows if quality(row.name) == kind] for kind in QUALITIES}
+    there = {kind: members for kind, members in kinds.items() if members}
+    return [_averages(f"{kind} average", each) for kind, each in there.items()] if len(there) > 1 else []
+
+
+def _wins(
+    rows: Sequence[Row], labels: Sequence[str], over: Mapping[str, str], published: PublishedTable | None
+) -> Row:
+    """On how many datasets a method scores higher than another; printed counts are of all nine."""
+    printed = published.wins if published and {row.name for row in rows} == set(DATASETS) else {}
+    cells = []
+    for label in labels:
+        against = over.get(label)
+        count = None if against is None else _count(rows, labels.index(label), labels.index(against))
+        cells.append(Cell(count, published=printed.get(label)))
+    return Row("# wins", cells, written=amount)
+
+
+def _count(rows: Sequence[Row], ours: int, theirs: int) -> int | None:
+    count = 0
+    for row in rows:
+        one, other = row.cells[ours].number, row.cells[theirs].number
+        if one is None or other is None:
+            return None
+        count += one > other
+    return count
 
 
 def _average(cells: Sequence[Cell]) -> Cell:

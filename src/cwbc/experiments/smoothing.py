@@ -10,7 +10,7 @@ from cwbc.experiments import showing
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import COMPARABLE, comparable, on_datasets
+from cwbc.experiments.judging import COMPARABLE, SIMILAR, STEP, comparable, on_datasets, similar
 from cwbc.experiments.naming import WALKERS
 from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
@@ -18,14 +18,13 @@ from cwbc.wording import percent, score
 
 VALUES = (0, 0.01, 0.1, 1, 10)  # the paper's list is in its picture alone
 LABELS = tuple(f"lambda = {value}" for value in VALUES)
-SIMILAR = 10.0  # points between the highest and the lowest score
 
 
 def findings(evidence: Evidence) -> Findings:
     """The transformed distributions, the curves, and how much lambda matters."""
     distributions = [_distribution(evidence, dataset) for dataset in evidence.data]
     claims = [
-        _closer_to_the_data(distributions),
+        _closer_to_the_data(evidence, distributions),
         _still_higher(evidence),
         _similar(evidence),
         _no_worse(evidence),
@@ -40,15 +39,17 @@ def _distribution(evidence: Evidence, dataset: str) -> Distribution:
     return Distribution.of(f"{dataset}: returns drawn with lambda", data.returns, drawn)
 
 
-def _closer_to_the_data(distributions: list[Distribution]) -> Claim:
+def _closer_to_the_data(evidence: Evidence, distributions: list[Distribution]) -> Claim:
     verdicts = {}
     for each in distributions:
         found = [float(np.corrcoef(each.held, shares)[0, 1]) for shares in each.drawn.values()]
-        rises = all(later >= earlier - 1e-9 for earlier, later in itertools.pairwise(found))
+        rises = all(later >= earlier - STEP for earlier, later in itertools.pairwise(found))
         verdicts[each.title.split(":")[0]] = (rises, ", ".join(f"{value:.2f}" for value in found))
     return on_datasets(
         "As lambda increases, the distributions are more correlated with the original one.",
-        "The correlation with the data's own shares of bins never falls with lambda",
+        "The correlation with the data's own shares of bins never falls with lambda, by more than "
+        f"{STEP:g} from one value to the next",
+        evidence.datasets,
         verdicts,
     )
 
@@ -63,6 +64,7 @@ def _still_higher(evidence: Evidence) -> Claim:
     return on_datasets(
         "Whatever lambda, the high-return region still weighs more than in the original distribution.",
         "The mean return of what is drawn is above the data's for every lambda",
+        evidence.datasets,
         verdicts,
     )
 
@@ -71,9 +73,9 @@ def _similar(evidence: Evidence) -> Claim:
     verdicts = {}
     for dataset, methods in evidence.having(*LABELS).items():
         scores = [each.at_expert for each in methods]
-        verdicts[dataset] = (max(scores) - min(scores) <= SIMILAR, ", ".join(map(score, scores)))
+        verdicts[dataset] = (similar(scores), ", ".join(map(score, scores)))
     rule = f"At 1x expert the highest and the lowest score are no more than {SIMILAR:g} points apart"
-    return on_datasets("All values of lambda produce similar results.", rule, verdicts)
+    return on_datasets("All values of lambda produce similar results.", rule, evidence.datasets, verdicts)
 
 
 def _no_worse(evidence: Evidence) -> Claim:
@@ -85,6 +87,7 @@ def _no_worse(evidence: Evidence) -> Claim:
     return on_datasets(
         "All values of lambda are better than or comparable to training without weighting, RvS+C.",
         f"At 1x expert each reaches {percent(COMPARABLE)} of RvS+C",
+        evidence.datasets,
         verdicts,
     )
 

@@ -7,34 +7,51 @@ import math
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import COLLAPSED, average, best_on_average, decided, gained, on_datasets, untold
+from cwbc.experiments.judging import (
+    COLLAPSED,
+    COMPARABLE,
+    WELL,
+    Verdicts,
+    average,
+    best_on_average,
+    comparable,
+    decided,
+    gained,
+    listed,
+    on_datasets,
+    untold,
+)
 from cwbc.experiments.naming import quality
 from cwbc.experiments.overall import Overall
 from cwbc.experiments.published import DATASETS, MAIN
+from cwbc.experiments.reliability import KEEPS, drops, reliable
 from cwbc.wording import percent, score
 
 LABELS = ("rvs", "rvs+cwbc", "dt", "dt+cwbc")
-OTHERS = ("td3+bc", "cql", "iql", "tto")
+VALUE_BASED = ("td3+bc", "cql", "iql")
+OTHERS = (*VALUE_BASED, "tto")
+ALIKE = "hopper-medium-replay"  # where the paper's RvS with and without CWBC score the same
+_BASES = {"rvs+cwbc": "rvs", "dt+cwbc": "dt"}
 
 
 def findings(evidence: Evidence) -> Findings:
     """The scores beside the paper's, and what the paper says about them."""
     claims = [
         _wins(evidence, "rvs", 8, "CWBC improves RvS on 8 of 9 datasets."),
+        _alike(evidence),
         _gain(evidence, "rvs", 0.18, "RvS+CWBC achieves an average improvement of 18 % over RvS."),
         _wins(evidence, "dt", 6, "DT+CWBC outperforms DT in 6 of 9 datasets."),
+        _no_worse(evidence),
         _gain(evidence, "dt", 0.08, "DT+CWBC achieves an average improvement of 8 % over DT."),
         _low_quality(evidence),
-        best_on_average(
-            "RvS+CWBC is the best performing BC method in the table.",
-            "rvs+cwbc",
-            evidence.at_expert(*LABELS),
-        ),
+        _best(evidence),
+        _competitive(evidence),
         _crashes(evidence),
+        *_elsewhere(evidence),
     ]
-    table = showing.expert_table(evidence, LABELS, MAIN, OTHERS)
+    table = showing.expert_table(evidence, LABELS, MAIN, OTHERS, _BASES)
     overall = Overall.of(evidence, LABELS)
-    tables = {"table1": table, "overall": overall.table({"rvs+cwbc": "rvs", "dt+cwbc": "dt"})}
+    tables = {"table1": table, "overall": overall.table(_BASES)}
     return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
@@ -50,7 +67,37 @@ def _wins(evidence: Evidence, base: str, published: int, text: str) -> Claim:
         for dataset, (ours, theirs) in _pairs(evidence, base).items()
     }
     rule = f"{base}+cwbc scores higher than {base} at 1x expert on at least {published} of 9, or that share"
-    return on_datasets(text, rule, verdicts, published / 9)
+    return on_datasets(text, rule, evidence.datasets, verdicts, published / 9)
+
+
+def _alike(evidence: Evidence) -> Claim:
+    verdicts = {
+        dataset: (
+            comparable(ours, theirs) and comparable(theirs, ours),
+            f"{score(ours)} against {score(theirs)}",
+        )
+        for dataset, (ours, theirs) in _pairs(evidence, "rvs").items()
+        if dataset == ALIKE
+    }
+    return on_datasets(
+        f"RvS+CWBC performs similarly to RvS on {ALIKE}.",
+        f"At 1x expert each reaches {percent(COMPARABLE)} of the other",
+        {ALIKE} & set(evidence.datasets),
+        verdicts,
+    )
+
+
+def _no_worse(evidence: Evidence) -> Claim:
+    verdicts = {
+        dataset: (comparable(ours, theirs), f"{score(ours)} against {score(theirs)}")
+        for dataset, (ours, theirs) in _pairs(evidence, "dt").items()
+    }
+    return on_datasets(
+        "DT+CWBC performs comparably to DT where it does not outperform it.",
+        f"At 1x expert DT+CWBC reaches {percent(COMPARABLE)} of DT everywhere",
+        evidence.datasets,
+        verdicts,
+    )
 
 
 def _gain(evidence: Evidence, base: str, published: float, text: str) -> Claim:
@@ -69,6 +116,29 @@ def _low_quality(evidence: Evidence) -> Claim:
     return decided(text, rule, average(low) > max(0.0, average(rest)), numbers)
 
 
+def _best(evidence: Evidence) -> Claim:
+    text = "RvS+CWBC is the best performing BC method in the table."
+    scores = evidence.at_expert(*LABELS)
+    if not evidence.on_d4rl:
+        return best_on_average(text, "rvs+cwbc", scores, "of the four that were run; TTO was not")
+    for dataset, of in scores.items():
+        of["tto"] = MAIN.scores["tto"][dataset].mean
+    return best_on_average(text, "rvs+cwbc", scores, "of the four that were run, and of TTO as published")
+
+
+def _competitive(evidence: Evidence) -> Claim:
+    text = "RvS+CWBC performs competitively with the value-based methods, and only slightly below CQL."
+    scores = {dataset: rvs.at_expert for dataset, (rvs,) in evidence.having("rvs+cwbc").items()}
+    if not scores or not evidence.on_d4rl:
+        return untold(text, "those were published on D4RL's data, and RvS+CWBC was not run on it")
+    means = {"rvs+cwbc": average(scores.values())}
+    for name in VALUE_BASED:
+        means[name] = average(MAIN.scores[name][dataset].mean for dataset in scores)
+    holds = all(comparable(means["rvs+cwbc"], means[name], WELL) for name in VALUE_BASED)
+    rule = f"Its average at 1x expert reaches {percent(WELL)} of what was published for each of them"
+    return decided(text, rule, holds, f"{listed(means)} over {len(scores)} dataset(s)")
+
+
 def _crashes(evidence: Evidence) -> Claim:
     text = "The performance of RvS crashes when it is conditioned on the expert return."
     found = evidence.having("rvs")
@@ -76,12 +146,40 @@ def _crashes(evidence: Evidence) -> Claim:
         dataset: (rvs.at_expert < COLLAPSED * rvs.top, f"{score(rvs.at_expert)} of {score(rvs.top)}")
         for dataset, (rvs,) in found.items()
     }
-    needed = math.ceil(len(found) * 2 / 9)
+    needed = math.ceil(len(evidence.datasets) * 2 / 9)
     rule = (
         f"RvS at 1x expert scores below {percent(COLLAPSED)} of its best point on at least {needed} "
         "of the datasets (its scores on HalfCheetah's medium and medium-replay suggest 2 of 9 in the paper)"
     )
-    return on_datasets(text, rule, verdicts, 2 / 9)
+    return on_datasets(text, rule, evidence.datasets, verdicts, 2 / 9)
+
+
+def _elsewhere(evidence: Evidence) -> list[Claim]:
+    """What Section 3 says of walker2d and then of the other environments, by the same rules as there."""
+    others = [dataset for dataset in evidence.datasets if not dataset.startswith("walker2d")]
+    rvs, dt = (
+        {name: each for name, (each,) in evidence.having(label).items() if name in others}
+        for label in ("rvs", "dt")
+    )
+    by_quality: Verdicts = {
+        **reliable({name: each for name, each in rvs.items() if quality(name) != "medium-replay"}),
+        **drops({name: each for name, each in rvs.items() if quality(name) == "medium-replay"}),
+    }
+    return [
+        on_datasets(
+            "Similar findings hold for other environments: RvS is reliable on medium and medium-expert, and "
+            "its performance drops quickly on medium-replay.",
+            f"{KEEPS} (hopper and halfcheetah); on medium-replay it is below {percent(COLLAPSED)}",
+            others,
+            by_quality,
+        ),
+        on_datasets(
+            "Similar findings hold for other environments: unlike RvS, DT performs reliably.",
+            f"{KEEPS} (hopper and halfcheetah)",
+            others,
+            reliable(dt),
+        ),
+    ]
 
 
 ITEM = Item(

@@ -60,6 +60,7 @@ class Row:
     cells: Sequence[Cell]
     series: str | None = None
     tags: tuple[str, ...] = ()
+    written: Callable[[float], str] | None = None  # where its numbers are not of the columns' kind
 
 
 class _Shown(NamedTuple):
@@ -140,7 +141,7 @@ class Table:
         return [note for note in notes if note]
 
     def _shown(self, index: int, row: Row) -> _Shown:
-        column, cell = self.columns[index], row.cells[index]
+        column, cell = self._column(index, row), row.cells[index]
         if isinstance(cell.value, str):
             return _Shown(cell.value, (cell.note,) if cell.note else ())
         notes = tuple(note for note in (_interval(column, cell), cell.note) if note)
@@ -157,7 +158,7 @@ class Table:
 
     def _best(self, index: int, row: Row) -> str | None:
         """The best number as it is written, so that ties share the honour; nothing where all are alike."""
-        column = self.columns[index]
+        column = self._column(index, row)
         among = [other.cells[index] for other in self.rows]
         if self.best_of == "row":
             among = [cell for other, cell in zip(self.columns, row.cells, strict=True) if other.better]
@@ -165,6 +166,11 @@ class Table:
         if column.better is None or len({column.written(number) for number in numbers}) < 2:
             return None
         return column.written(max(numbers) if column.better == "higher" else min(numbers))
+
+    def _column(self, index: int, row: Row) -> Column:
+        """The column as it is in a row."""
+        column = self.columns[index]
+        return column if row.written is None else dataclasses.replace(column, written=row.written)
 
     def _heading(self, index: int) -> str:
         column = self.columns[index]

@@ -1,0 +1,82 @@
+"""Claims about several datasets, of which some were not measured."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary
+
+from cwbc.experiments.item import Case, Claim
+from cwbc.experiments.judging import decided, on_average_too, on_datasets, similar, unless_turned
+from cwbc.experiments.naming import WALKERS
+
+REPLAY, MEDIUM, EXPERT = WALKERS
+EXPERT_NAME = summary(EXPERT).name
+
+
+@pytest.mark.parametrize(
+    ("holding", "failing", "share", "verdict"),
+    [
+        (3, 0, 1.0, True),
+        (2, 1, 1.0, False),
+        (2, 0, 1.0, None),  # the third one decides
+        (0, 1, 1.0, False),  # whatever the others say
+        (2, 0, 2 / 3, True),  # whatever the third one says
+        (1, 1, 2 / 3, None),
+        (0, 2, 2 / 3, False),
+        (1, 0, 1e-6, True),
+        (0, 2, 1e-6, None),
+        (0, 0, 1.0, None),
+    ],
+)
+def test_what_is_missing_leaves_a_claim_open_only_where_it_could_turn_it(
+    holding: int, failing: int, share: float, verdict: bool | None
+) -> None:
+    measured = [True] * holding + [False] * failing
+    numbers = {name: (holds, "so") for name, holds in zip(WALKERS, measured, strict=False)}
+    assert on_datasets("A claim.", "A rule", WALKERS, numbers, share).verdict is verdict
+
+
+def test_what_was_measured_is_listed_where_it_does_not_decide() -> None:
+    half = on_datasets("A claim.", "A rule", WALKERS, {REPLAY: (True, "5 of 6")})
+    assert half.reason.startswith("Only 1 of its 3 datasets was measured")
+    assert "A rule. Holds on 1 of 3, 2 not measured, needs 3." in half.reason
+    assert half.cases == [Case(REPLAY, True, "5 of 6")]
+
+
+def test_a_failed_cell_does_not_make_a_claim_true() -> None:
+    outcomes = curves([REPLAY, MEDIUM], dt=HOLDS, rvs=HOLDS) + curves([EXPERT], dt=FALLS, rvs=HOLDS)
+    assert claim(found("reliability", outcomes), "DT performs reliably").verdict is False
+    failed = [each for each in outcomes if (each.dataset.name, each.cell.label) != (EXPERT_NAME, "dt")]
+    assert len(failed) == len(outcomes) - 1
+    assert claim(found("reliability", failed), "DT performs reliably").verdict is None
+
+
+def test_a_claim_about_one_kind_of_data_does_not_wait_for_the_others() -> None:
+    findings = found("reliability", [outcome(REPLAY, "rvs", FALLS)])
+    assert claim(findings, "drops quickly").verdict is True
+    assert claim(findings, "On medium and medium-expert").verdict is None
+
+
+def test_claims_across_datasets_are_left_open_where_a_missing_one_could_turn_them() -> None:
+    holds = decided("A claim.", "A rule", True, "1 and 2")
+    assert unless_turned(holds, [], True) == holds
+    assert unless_turned(holds, [EXPERT], False) == holds
+    assert unless_turned(holds, [EXPERT], True).verdict is None
+    assert EXPERT in unless_turned(holds, [EXPERT], True).reason
+    falls = {REPLAY: FALLS, MEDIUM: HOLDS}
+    outcomes = [outcome(dataset, "rvs", scores) for dataset, scores in falls.items()]
+    assert claim(found("reliability", outcomes), "Reliability decreases").verdict is None
+    outcomes = [outcome(dataset, "rvs", HOLDS) for dataset in falls]
+    assert claim(found("reliability", outcomes), "Reliability decreases").verdict is False
+
+
+def test_an_average_can_only_take_a_verdict_away() -> None:
+    for verdict in (True, False, None):
+        known = Claim("A claim.", verdict, "A rule.")
+        assert on_average_too(known, True, "2 against 1").verdict is verdict
+        assert on_average_too(known, False, "1 against 2").verdict is (verdict and False)
+
+
+def test_scores_are_similar_up_to_ten_points() -> None:
+    assert similar([50, 60, 55])
+    assert not similar([50, 60.5])
