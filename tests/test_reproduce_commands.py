@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from test_cli import run
-from toys import write_toy
+from toys import toy_data, write_toy
 
+from cwbc.datasets import store
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.item import Item
 from cwbc.experiments.naming import Datasets
@@ -212,3 +213,16 @@ def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert next(cell.label for cell in asked["cells"]) == "alpha = 0"
     assert {cell.seeds for cell in asked["cells"]} == {(0, 1, 2)}
     assert {cell.training.precision for cell in asked["cells"]} == {"bfloat16"}
+
+
+def test_d4rls_own_data_is_taken_once_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    names = ITEMS["bias-variance"].names("d4rl", quick=False)
+    assert "d4rl/walker2d/medium-expert-v2" in names
+    for name in names:
+        store.add(dataclasses.replace(toy_data(), name=name), "a file of D4RL")
+    assert run("reproduce", "bias-variance", "--data=d4rl") == 0
+    summary = json.loads((tmp_path / "runs" / "reproduce" / "bias-variance" / "summary.json").read_text())
+    assert [dataset["name"] for dataset in summary["datasets"]] == list(names)
+    assert not any("made after D4RL's recipes" in remark for remark in summary["remarks"])
