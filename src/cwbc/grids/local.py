@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +25,7 @@ from cwbc.measuring import measure
 from cwbc.policy import Policies
 from cwbc.training import Interrupted, train_together
 
-# What says by itself what went wrong with a cell; anything else is told with its kind.
+# What says by itself what went wrong with a cell; anything else is told with its kind and place.
 _TOLD = (DivergenceError, InputError, OSError)
 _POLL = 1.0  # seconds between looks at what other processes are working on
 
@@ -165,8 +166,7 @@ class _Engine:
         except leases.LeaseLost:
             pass  # whoever has it now is waited for
         except Exception as error:  # an environment may raise anything, and the other cells are all right
-            words = " ".join(str(error).split())
-            return words if words and isinstance(error, _TOLD) else f"{type(error).__name__}: {words}"
+            return _in_words(error)
         finally:
             with self._lock:
                 for held in mine:
@@ -238,3 +238,11 @@ class _Engine:
             finished = len(self._settled) - failed
             running = tuple(self._running.values())
             self._tell(Standing(len(self._cells), finished, failed, running, remark))
+
+
+def _in_words(error: Exception) -> str:
+    words = " ".join(str(error).split())
+    if words and isinstance(error, _TOLD):
+        return words
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {words} ({Path(last.filename).name}, line {last.lineno})"
