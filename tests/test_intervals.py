@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cwbc.intervals import Array, interval, student_t
+from cwbc.intervals import Array, band, interval, meaning, student_t
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,14 @@ def test_one_seed_has_no_interval() -> None:
     value, low, high = interval(np.array([[5.0]]))
     assert value.tolist() == [5.0]
     assert np.isnan([low, high]).all()
+
+
+def test_pictures_show_two_seeds_as_they_are_and_more_by_their_interval() -> None:
+    two = np.array([[1.0, 5.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(band(two), [[2.0, 4.5], [1.0, 4.0], [3.0, 5.0]])
+    three = np.array([[1.0], [2.0], [3.0]])
+    np.testing.assert_array_equal(band(three), interval(three))
+    assert meaning([1, 1]) == ""
+    assert meaning([2, 1]) == "what both seeds reach"
+    assert meaning([3]) == "95 % intervals over seeds"
+    assert "two" in meaning([3, 2])

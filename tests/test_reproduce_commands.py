@@ -151,9 +151,23 @@ def test_items_that_train_nothing_and_places_that_are_taken(
     assert run("reproduce", "bias-variance", "--out", "theirs") == 2
     assert "holds other files, such as diary.txt" in capsys.readouterr().err
     assert run("reproduce", "bias-variance", "--out", "theirs/diary.txt") == 2
-    assert "is a file; give another --out" in capsys.readouterr().err
+    assert "cannot be a directory (File exists); give another --out" in capsys.readouterr().err
     (tmp_path / "theirs" / "diary.txt").rename(tmp_path / "theirs" / ".diary.txt.tmp")  # a kill's
     assert run("reproduce", "bias-variance", "--out", "theirs") == 0
+    on_toy("transformed", tmp_path, monkeypatch)
+    assert run("reproduce", "transformed", "--out", "theirs") == 2
+    assert "holds the report of bias-variance; give another --out" in capsys.readouterr().err
+    summary = tmp_path / "theirs" / "summary.json"
+    earlier = json.loads(summary.read_text())
+    (tmp_path / "theirs" / "old.png").touch()
+    summary.write_text(json.dumps({**earlier, "files": [*earlier["files"], "old.png", "../toy.hdf5"]}))
+    assert run("reproduce", "bias-variance", "--out", "theirs") == 0
+    assert not (tmp_path / "theirs" / "old.png").exists()  # of a report that had more
+    assert (tmp_path / "toy.hdf5").exists()
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "cells" / ".leases").mkdir()
+    assert run("reproduce", "bias-variance", "--out", "cells") == 2
+    assert "holds cells" in capsys.readouterr().err
 
 
 def test_a_failed_cell_is_told(
@@ -226,3 +240,32 @@ def test_d4rls_own_data_is_taken_once_it_is_here(tmp_path: Path, monkeypatch: py
     summary = json.loads((tmp_path / "runs" / "reproduce" / "bias-variance" / "summary.json").read_text())
     assert [dataset["name"] for dataset in summary["datasets"]] == list(names)
     assert not any("made after D4RL's recipes" in remark for remark in summary["remarks"])
+
+
+def test_a_full_run_does_not_take_the_data_of_a_quick_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    for name in ITEMS["bias-variance"].names("ours", quick=True):
+        store.add(dataclasses.replace(toy_data(), name=name), f"cwbc data make {name} --size 200000")
+    assert run("reproduce", "bias-variance", "--quick") == 0
+    assert run("reproduce", "bias-variance") == 2
+    said = capsys.readouterr().err
+    assert "3 datasets are here in a smaller size than D4RL's" in said
+    assert "\ncwbc data make cwbc/walker2d/medium-v0 --size full --overwrite\n" in said
+
+
+def test_places_are_tried_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("components", tmp_path, monkeypatch)
+    monkeypatch.setattr(local, "run", None)
+    (tmp_path / "file").touch()
+    for option in ("--out", "--cells"):
+        assert run("reproduce", "components", *TINY, f"{option}=file/x") == 2
+        assert (
+            f"file/x cannot be a directory (Not a directory); give another {option}"
+            in capsys.readouterr().err
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +47,22 @@ def interval(
     error = without.std(axis=0) * math.sqrt(seeds - 1)
     reach = student_t(seeds - 1) * error
     return value, value - reach, value + reach
+
+
+def band(samples: Array) -> tuple[Array, Array, Array]:
+    """The mean over seeds and what pictures show around it: the interval, or of two seeds the two themselves.
+
+    The interval of two is twelve times as wide as they are apart, and would hide all else.
+    """
+    if len(samples) != 2:
+        return interval(samples)
+    return mean_over_seeds(samples), samples.min(axis=0), samples.max(axis=0)
+
+
+def meaning(seeds: Collection[int]) -> str:
+    """What bands are, for runs with these numbers of seeds; nothing where all have one."""
+    if max(seeds) < 2:
+        return ""
+    if max(seeds) == 2:
+        return "what both seeds reach"
+    return "95 % intervals over seeds" + (", or both where there are two" if 2 in seeds else "")

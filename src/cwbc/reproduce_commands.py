@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,15 +15,14 @@ from rich.text import Text
 
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.datasets import d4rl, load, made, store
+from cwbc.datasets import load, made, store
 from cwbc.device import Device, default_precision, use_device
 from cwbc.errors import InputError, require, unknown
-from cwbc.experiments import writing
+from cwbc.experiments import readiness, writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import FULL, LESS, QUICK, Findings, Item
 from cwbc.experiments.naming import short_name
-from cwbc.files import is_aside
 from cwbc.finished import provenance, read_history
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
@@ -63,11 +61,10 @@ def reproduce(command: Reproduce, session: Session) -> int:
     """Run an item to its report; 1 where cells failed."""
     begun = time.time()
     item = _checked(command)
-    _present(item, command)
     narrowed = (command.datasets, command.methods, command.seeds, command.steps)
     part = any(option is not None for option in narrowed)
     out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick + "-part" * part))
-    _check_place(out)
+    readiness.check(item, command.data, command.quick, out, Path(command.cells or ROOT))
     device = _device(command)
     names = item.names(command.data, command.quick)
     datasets = _made(names, command.quick)
@@ -121,17 +118,6 @@ def _checked(command: Reproduce) -> Item:
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
-
-
-def _present(item: Item, command: Reproduce) -> None:
-    """Refuse D4RL's datasets that are not here, all at once."""
-    if command.data == "ours":
-        return
-    missing = [name for name in item.names("d4rl", command.quick) if store.find(name) is None]
-    if missing:
-        published = [d4rl.find(name) for name in missing]
-        commands = "\n".join(f"cwbc data download {each.d4rl_name}" for each in published if each)
-        raise InputError(f"{len(missing)} of D4RL's datasets are not here yet; these get them:\n{commands}")
 
 
 def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
@@ -245,21 +231,6 @@ def _small(item: Item, command: Reproduce) -> str:
     return f"{seeds} seed(s), {steps:,} steps of small networks, {QUICK.episodes} episodes"
 
 
-def _check_place(out: Path) -> None:
-    """Refuse to put a report among files that are not ours."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; give another --out")
-    others = [path for path in out.glob("*") if path.is_file() and not is_aside(path)]
-    if not others:
-        return
-    try:
-        ours = "claims" in json.loads((out / writing.SUMMARY).read_text())
-    except (OSError, ValueError, TypeError):
-        ours = False
-    if not ours:
-        raise InputError(f"{out} holds other files, such as {others[0].name}; give another --out")
-
-
 def _print(item: Item, findings: Findings, results: Results, quick: bool, out: Path) -> None:
     for claim in findings.claims:
         output(f"{writing.VERDICTS[claim.verdict]}: {claim.text}")
@@ -267,6 +238,8 @@ def _print(item: Item, findings: Findings, results: Results, quick: bool, out: P
         for case in claim.cases:
             output(f"    {writing.case_in_words(case)}")
     for failure in results.failures:
-        say(f"failed: {failure.cell.dataset}, {failure.cell.label}: {failure.reason}")
+        say(
+            f"failed: {failure.cell.dataset}, {failure.cell.label}: {failure.reason} (in {failure.directory})"
+        )
     output(writing.headline(item, findings.claims, quick))
     output(f"report: {out / writing.PAGE}")

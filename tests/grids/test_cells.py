@@ -52,3 +52,11 @@ def test_cells_ask_something() -> None:
         grid(["a"], ["rvs"], SCALE, targets=[])
     with pytest.raises(InputError, match="seeds must be at least 1"):
         Scale("small", None, 0, 1)
+
+
+def test_one_dataset_and_one_method_need_no_list() -> None:
+    scale = Scale("small", 10, 1, 1)
+    assert grid("toy", "rvs", scale) == grid(["toy"], ["rvs"], scale)
+    assert grid("toy", Variant("a", "rvs"), scale) == grid(["toy"], [Variant("a", "rvs")], scale)
+    with pytest.raises(InputError, match="points must be at least 1; got 0"):
+        Scale("small", 10, 1, 1, points=0)

@@ -34,8 +34,8 @@ def test_hovering_tells_return_interval_and_score() -> None:
         "asked 6,400 · 2× expert",
     ]
     rvs, cwbc = data["series"]
-    # Two seeds, 10 below and 10 above: an error of 10, and Student's t at one degree is 12.7.
-    assert rvs["values"][1] == [500.0, "500", "373 to 627", "score 16.0"]
+    # Two seeds, 10 below and 10 above: the two themselves, not their interval of ±127.
+    assert rvs["values"][1] == [500.0, "500", "490 to 510", "score 16.0"]
     assert cwbc["values"][2] is None
     assert data["file"] == "hops-reliability"
 

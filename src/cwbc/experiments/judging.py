@@ -66,7 +66,7 @@ def decided(text: str, rule: str, holds: bool, numbers: str) -> Claim:
 
 def untold(text: str, why: str) -> Claim:
     """A claim that this run cannot decide."""
-    return Claim(text, None, f"Cannot be told: {why}.")
+    return Claim(text, None, f"{why[0].upper()}{why[1:]}.")
 
 
 def kept(measured: Measured) -> str:

@@ -45,6 +45,8 @@ def headline(item: Item, claims: Sequence[Claim], quick: bool) -> str:
     held = sum(claim.verdict is True for claim in decided)
     open_ = len(claims) - len(decided)
     rest = f"; {open_} cannot be told" if open_ else ""
+    if not decided:
+        return f"{item.place}: none of the {len(claims)} claims of the paper can be told from this run."
     if quick:
         return f"{item.place}: a quick run goes the paper's way in {held} of {len(decided)} claims{rest}."
     return f"{item.place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
@@ -65,20 +67,31 @@ def write(
 ) -> list[str]:
     """Write everything; hands back the files' names."""
     out.mkdir(parents=True, exist_ok=True)
-    written: dict[str, str | bytes] = {
-        SUMMARY: json.dumps(_summary(item, findings, failures, told), indent=2, allow_nan=False) + "\n",
-        CLAIMS: _claims_in_markdown(item, findings.claims, told),
-    }
+    written: dict[str, str | bytes] = {CLAIMS: _claims_in_markdown(item, findings.claims, failures, told)}
     if outcomes:
         written |= {RESULTS: _results(outcomes), SEEDS: _seeds(outcomes)}
     for name, table in findings.tables.items():
         written |= {f"{name}.md": table.to_markdown(), f"{name}.csv": table.to_csv()}
     written |= _pictures(findings, outcomes)
+    files = [PAGE, SUMMARY, *written]
+    written[PAGE] = _page(item, findings, failures, told, files[1:]).to_html()
+    for name in _earlier(out):
+        if name not in files:  # about other cells than these
+            (out / name).unlink(missing_ok=True)
+    summary = {**_summary(item, findings, failures, told), "files": files}
     for name, content in written.items():
         write_atomically(out / name, content)
-    page = _page(item, findings, failures, told, list(written))
-    write_atomically(out / PAGE, page.to_html())
-    return [PAGE, *written]
+    write_atomically(out / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    return files
+
+
+def _earlier(out: Path) -> list[str]:
+    """The files that an earlier report left here."""
+    try:
+        names = json.loads((out / SUMMARY).read_text())["files"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return [name for name in names if isinstance(name, str) and Path(name).name == name]
 
 
 def _pictures(findings: Findings, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
@@ -107,12 +120,18 @@ def _summary(item: Item, findings: Findings, failures: Sequence[Failure], told: 
     }
 
 
-def _claims_in_markdown(item: Item, claims: Sequence[Claim], told: Told) -> str:
+def _claims_in_markdown(item: Item, claims: Sequence[Claim], failures: Sequence[Failure], told: Told) -> str:
     lines = [f"# {headline(item, claims, told.quick)}", "", *told.remarks, ""]
     for claim in claims:
         lines += [f"- **{VERDICTS[claim.verdict]}**: {claim.text}", f"  {claim.reason}"]
         lines += [f"  - {case_in_words(case)}" for case in claim.cases]
+    lines += [f"- **failed**: {failed(failure)}" for failure in failures]
     return "\n".join(lines) + "\n"
+
+
+def failed(failure: Failure) -> str:
+    """A failed cell and why."""
+    return f"{failure.cell.dataset}, {failure.cell.label}: {failure.reason}"
 
 
 def _results(outcomes: Sequence[Outcome]) -> str:
@@ -149,8 +168,7 @@ def _page(
     charts += [chart.to_html() for chart in findings.charts]
     sections = [Section("What the paper says", [_claims(findings.claims)])]
     if failures:
-        reasons = [f"{each.cell.dataset}, {each.cell.label}: {each.reason}" for each in failures]
-        sections.append(Section("What failed", list(map(paragraph, reasons))))
+        sections.append(Section("What failed", [paragraph(failed(failure)) for failure in failures]))
     tables = [table.to_html() for table in findings.tables.values()]
     sections.append(Section("Tables", tables))
     if charts:

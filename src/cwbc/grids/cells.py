@@ -70,15 +70,18 @@ class Scale:
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", self.seeds, "at least 1")
+        require(self.points is None or self.points >= 1, "points", self.points, "at least 1")
 
 
 def grid(
-    datasets: Sequence[str],
-    variants: Sequence[Variant | str],
+    datasets: Sequence[str] | str,
+    variants: Sequence[Variant | str] | Variant | str,
     scale: Scale,
     targets: Sequence[float] | None = None,
 ) -> tuple[Cell, ...]:
     """Every variant on every dataset, dataset by dataset; a variant may be a method's name alone."""
+    datasets = [datasets] if isinstance(datasets, str) else datasets
+    variants = [variants] if isinstance(variants, Variant | str) else variants
     named = [Variant(each, each) if isinstance(each, str) else each for each in variants]
     labels = [variant.label for variant in named]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):

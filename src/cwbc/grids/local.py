@@ -32,7 +32,7 @@ _POLL = 1.0  # seconds between looks at what other processes are working on
 
 def run(
     cells: Sequence[Cell],
-    root: Path = ROOT,
+    root: Path | str = ROOT,
     *,
     notes: Mapping[str, Any] | None = None,
     progress: Show | None = None,
@@ -49,7 +49,7 @@ def run(
         should_stop: once it says yes, everything is saved and Interrupted is raised.
         lease_seconds: how long this process may give no sign of life until others take over its cells.
     """
-    tell = progress or (lambda standing: None)
+    root, tell = Path(root), progress or (lambda standing: None)
     shelf = Shelf()
     reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
     prepared = prepare(cells, root, notes or {}, shelf, reading)

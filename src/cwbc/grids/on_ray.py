@@ -35,7 +35,7 @@ _PATIENCE = 60.0  # seconds in which workers save, or a shared file system shows
 
 def run(
     cells: Sequence[Cell],
-    root: Path = ROOT,
+    root: Path | str = ROOT,
     *,
     address: str | None = None,
     device: Device | None = None,
@@ -52,7 +52,7 @@ def run(
         device: what cells are computed on; by default GPUs where the cluster has some.
     """
     tell = progress or (lambda standing: None)
-    root = root.resolve()
+    root = Path(root).resolve()
     cells = [dataclasses.replace(cell, dataset=_anywhere(cell.dataset)) for cell in cells]
     reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
     prepared = prepare(cells, root, notes or {}, Shelf(), reading)

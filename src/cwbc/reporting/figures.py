@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.intervals import Array, interval
+from cwbc.intervals import Array, band, meaning
 from cwbc.results import Sweep
 from cwbc.tasks import Task
 from cwbc.wording import Landmark, amount, landmarks
@@ -76,7 +76,7 @@ def clean(axes: Axes) -> None:
 
 
 def _curve(axes: Axes, index: int, sweep: Sweep) -> Line2D:
-    mean, low, high = interval(sweep.returns.mean(axis=2))
+    mean, low, high = band(sweep.returns.mean(axis=2))
     colour = COLOURS[index % len(COLOURS)]
     (line,) = axes.plot(
         sweep.targets,
@@ -189,7 +189,7 @@ def _measured(sweeps: Sequence[Sweep]) -> str:
     seeds = sorted({len(sweep.seeds) for sweep in sweeps})
     if seeds == [1]:
         return "one seed, so no intervals"
-    return f"means and 95 % intervals over {' or '.join(map(str, seeds))} seeds"
+    return f"means over {' or '.join(map(str, seeds))} seeds, and {meaning(seeds)}"
 
 
 def shortened(name: str, length: int = 38) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.intervals import interval
+from cwbc.intervals import band, meaning
 from cwbc.reporting import svg
 from cwbc.reporting.charts import curve_rows, looks_of, over_curves
 from cwbc.reporting.figures import limits
@@ -31,8 +31,8 @@ def reliability_chart(
     names: Sequence[str] = (),
     title: str = "Achieved against asked return",
 ) -> Chart:
-    """Achieved against asked return with 95 % bands over seeds, above the dataset's returns."""
-    curves = [Curve(s.method, s.targets, *interval(s.returns.mean(axis=2))) for s in sweeps]
+    """Achieved against asked return with bands over seeds, above the dataset's returns."""
+    curves = [Curve(s.method, s.targets, *band(s.returns.mean(axis=2))) for s in sweeps]
     looks = looks_of([curve.name for curve in curves], names)
     marks = sorted(landmarks(task, dataset.best), key=lambda mark: mark.target)
     drawn = _Reliability(title, curves, looks, task, dataset, marks, *limits(sweeps, marks, dataset))
@@ -46,9 +46,9 @@ def reliability_chart(
 
     hovering = over_curves(curves, heading, amount, scored)
     rows = curve_rows(curves, "method", "asked return", "achieved return")
-    several = any(len(sweep.seeds) > 1 for sweep in sweeps)
+    bands = meaning([len(sweep.seeds) for sweep in sweeps])
     caption = (
-        f"{'Bands are 95 % intervals over seeds. ' * several}On the shaded ground more is asked than any "
+        f"{f'Bands are {bands}. ' if bands else ''}On the shaded ground more is asked than any "
         f"episode of the data earned. Below: the returns of the dataset's {dataset.episodes:,} episodes."
     )
     keys = {"achieved = asked": svg.line(1, 6, 25, 6, "equal")}
