@@ -6,7 +6,7 @@ import pytest
 from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary
 
 from cwbc.experiments.item import Case, Claim
-from cwbc.experiments.judging import decided, on_average_too, on_datasets, similar, unless_turned
+from cwbc.experiments.judging import decided, on_average_too, on_datasets, similar, unless_turned, well
 from cwbc.experiments.naming import WALKERS
 
 REPLAY, MEDIUM, EXPERT = WALKERS
@@ -80,3 +80,10 @@ def test_an_average_can_only_take_a_verdict_away() -> None:
 def test_scores_are_similar_up_to_ten_points() -> None:
     assert similar([50, 60, 55])
     assert not similar([50, 60.5])
+
+
+def test_scores_below_zero_have_no_shares() -> None:
+    assert well([9.0, 12.0], 10.0)
+    assert not well([8.9, 12.0], 10.0)
+    assert well([-2.0, -2.0], -2.0)  # alike, though nine tenths of it is more
+    assert not well([-2.1], -2.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Findings, Item
-from cwbc.experiments.judging import COLLAPSED, COMPARABLE, WELL, comparable, kept, on_datasets
+from cwbc.experiments.judging import COLLAPSED, COMPARABLE, WELL, comparable, kept, on_datasets, well
 from cwbc.experiments.naming import WALKERS
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
@@ -51,12 +51,9 @@ def findings(evidence: Evidence) -> Findings:
             f"At 1x expert, {', '.join(MODERATE)} each score at least {percent(WELL)} of the best of them",
             evidence.datasets,
             {
-                dataset: (
-                    min(of[label].at_expert for label in MODERATE)
-                    >= WELL * max(of[label].at_expert for label in MODERATE),
-                    ", ".join(score(of[label].at_expert) for label in MODERATE),
-                )
+                dataset: (well(scores, max(scores)), ", ".join(map(score, scores)))
                 for dataset, of in found.items()
+                if (scores := [of[label].at_expert for label in MODERATE])
             },
         ),
     ]

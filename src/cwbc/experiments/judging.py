@@ -123,6 +123,11 @@ def comparable(ours: float, theirs: float, share: float = COMPARABLE) -> bool:
     return ours >= (share * theirs if theirs > 0 else theirs)
 
 
+def well(scores: Collection[float], best: float) -> bool:
+    """Whether scores are all good beside the best one."""
+    return comparable(min(scores), best, WELL)
+
+
 def similar(scores: Collection[float]) -> bool:
     """Whether scores are close to each other."""
     return max(scores) - min(scores) <= SIMILAR

@@ -12,7 +12,7 @@ from cwbc.experiments.bounds import BINS
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import SIMILAR, STEP, WELL, listed, on_datasets, similar
+from cwbc.experiments.judging import SIMILAR, STEP, WELL, listed, on_datasets, similar, well
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
@@ -89,7 +89,7 @@ def _robust(evidence: Evidence) -> Claim:
 
 def _small_perform_well(evidence: Evidence) -> Claim:
     verdicts = {
-        dataset: (min(of[label] for label in SMALL) >= WELL * max(of.values()), listed(of))
+        dataset: (well([of[label] for label in SMALL], max(of.values())), listed(of))
         for dataset, of in evidence.at_expert(*LABELS).items()
     }
     return on_datasets(

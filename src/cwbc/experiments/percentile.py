@@ -5,7 +5,7 @@ from __future__ import annotations
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import WELL, decided, listed, on_datasets, unless_turned, untold
+from cwbc.experiments.judging import WELL, decided, listed, on_datasets, unless_turned, untold, well
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
@@ -24,7 +24,7 @@ def findings(evidence: Evidence) -> Findings:
 
 def _high_is_well(evidence: Evidence) -> Claim:
     verdicts = {
-        dataset: (min(of["q = 95"], of["q = 99"]) >= WELL * max(of.values()), listed(of))
+        dataset: (well((of["q = 95"], of["q = 99"]), max(of.values())), listed(of))
         for dataset, of in evidence.at_expert(*LABELS).items()
     }
     return on_datasets(

@@ -189,7 +189,9 @@ def _measured(sweeps: Sequence[Sweep]) -> str:
     seeds = sorted({len(sweep.seeds) for sweep in sweeps})
     if seeds == [1]:
         return "one seed, so no intervals"
-    return f"means over {' or '.join(map(str, seeds))} seeds, and {meaning(seeds)}"
+    if 2 in seeds:
+        return f"means over {' or '.join(map(str, seeds))} seeds; bands are {meaning(seeds)}"
+    return f"means and 95 % intervals over {' or '.join(map(str, seeds))} seeds"
 
 
 def shortened(name: str, length: int = 38) -> str:
