@@ -229,6 +229,23 @@ def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert {cell.training.precision for cell in asked["cells"]} == {"bfloat16"}
 
 
+def test_what_a_gpu_has_trained_can_be_read_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("alpha", tmp_path, monkeypatch)
+    asked: list[str] = []
+
+    def keep(cells, root, **settings):  # type: ignore[no-untyped-def]
+        asked.extend(cell.training.precision for cell in cells)
+        return Results([], [])
+
+    monkeypatch.setattr(local, "run", keep)
+    assert run("reproduce", "alpha", "--quick", "--device=cpu", "--precision=bfloat16") == 0
+    assert set(asked) == {"bfloat16"}
+    assert run("reproduce", "bias-variance", "--precision=bfloat16") == 2  # it trains nothing
+
+
 def test_d4rls_own_data_is_taken_once_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)

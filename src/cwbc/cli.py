@@ -28,6 +28,7 @@ from cwbc.option_types import (
     Environment,
     Flag,
     Flat,
+    Precision,
     RaiseOptions,
     Real,
     Trackers,
@@ -36,9 +37,6 @@ from cwbc.option_types import (
 )
 
 Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
-Precision = Annotated[
-    Literal["float32", "bfloat16"] | None, arg(metavar="float32|bfloat16", help_behavior_hint="")
-]
 DataPlace = Annotated[Literal["device", "host"] | None, arg(metavar="device|host", help_behavior_hint="")]
 PresetName = Annotated[Literal["paper", "small"] | None, arg(metavar="paper|small", help_behavior_hint="")]
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from cwbc.option_types import Device, Directory, Flag, Whole
+from cwbc.option_types import Device, Directory, Flag, Precision, Whole
 
 ItemName = Annotated[Positional[str | None], arg(metavar="[ITEM]", help_behavior_hint="")]
 DataKind = Annotated[Literal["ours", "d4rl"], arg(metavar="ours|d4rl", help_behavior_hint="")]
@@ -34,6 +34,8 @@ class Reproduce:
     """Number of seeds (default: 10; quick: 2)."""
     steps: Whole = None
     """Training steps (default: the paper's 100,000; quick: 2,000)."""
+    precision: Precision = None
+    """Of the hidden matrix products (default: bfloat16 on a GPU, float32 on a CPU)."""
     out: Directory = None
     """Directory of the report (default: runs/reproduce/ITEM, with -quick or -part)."""
     cells: Directory = None

@@ -16,6 +16,9 @@ Environment = Annotated[str | None, arg(metavar="ID", help_behavior_hint="")]
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff, arg(help_behavior_hint="")]
 Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 Device = Annotated[Literal["cpu", "gpu"] | None, arg(metavar="cpu|gpu", help_behavior_hint="")]
+Precision = Annotated[
+    Literal["float32", "bfloat16"] | None, arg(metavar="float32|bfloat16", help_behavior_hint="")
+]
 Trackers = Annotated[str | None, arg(metavar="tensorboard,wandb", help_behavior_hint="")]
 Dataset = Annotated[Positional[str], arg(metavar="DATASET", help_behavior_hint="")]
 

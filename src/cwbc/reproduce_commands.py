@@ -107,7 +107,12 @@ def _checked(command: Reproduce) -> Item:
         raise unknown("item", name, ITEMS)
     for option, value in (("--seeds", command.seeds), ("--steps", command.steps)):
         require(value is None or value >= 1, option, value, "at least 1")
-    training = {"--seeds": command.seeds, "--steps": command.steps, "--cells": command.cells}
+    training = {
+        "--seeds": command.seeds,
+        "--steps": command.steps,
+        "--precision": command.precision,
+        "--cells": command.cells,
+    }
     given = [option for option, value in training.items() if value is not None]
     if given and not ITEMS[name].variants:
         raise InputError(f"{', '.join(given)} does nothing for {name}, which trains nothing")
@@ -137,7 +142,7 @@ def _cells(
     cells = []
     for cell in item.cells(command.data, command.quick):
         training = dataclasses.replace(cell.training, steps=command.steps or cell.training.steps)
-        training = dataclasses.replace(training, precision=default_precision(device))
+        training = dataclasses.replace(training, precision=command.precision or default_precision(device))
         seeds = tuple(range(command.seeds)) if command.seeds else cell.seeds
         cell = dataclasses.replace(cell, training=training, seeds=seeds)
         cells.append(_with_less(cell, datasets[cell.dataset]))
