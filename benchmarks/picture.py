@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import rows
 from benchmarks.rows import Report, Row
-from cwbc.reporting.figures import COLOURS, DOTS_PER_INCH, INK, MARKERS, clean
+from cwbc.reporting.figures import COLOURS, INK, MARKERS, clean
+from cwbc.reporting.png import blank, to_png
 
 PANELS = {
     "ms": ("Time of a training step", "ms per step"),
@@ -31,11 +30,10 @@ def draw(path: Path, report: Report) -> None:
             curves.setdefault(row.name, []).append(row)
     panels = {unit: [c for c in curves.values() if c[0].unit == unit] for unit in PANELS}
     panels = {unit: drawn for unit, drawn in panels.items() if drawn}
-    figure = Figure((4.4 * len(panels), 4.0), DOTS_PER_INCH, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = blank((4.4 * len(panels), 4.0))
     for axes, unit in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _panel(axes, unit, panels[unit])
-    figure.savefig(path, format="png", metadata={"Software": None})
+    path.write_bytes(to_png(figure))
 
 
 def _panel(axes: Axes, unit: str, curves: Sequence[Sequence[Row]]) -> None:

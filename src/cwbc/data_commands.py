@@ -49,7 +49,7 @@ def show(action: cli_data.Show) -> None:
     from cwbc.advice import advice
     from cwbc.description import Description
     from cwbc.regularizers import Conservative
-    from cwbc.reporting import description as page
+    from cwbc.reporting import description as shown
     from cwbc.weighting import ByReturn
 
     weighting = ByReturn(**option_types.given(action.weighting))
@@ -58,13 +58,15 @@ def show(action: cli_data.Show) -> None:
         data = read(action.name, action.env, progress=update).trusted()
     description = Description.of(data, weighting, regularizer)
     if action.plot is not None:
-        page.plot(description, Path(action.plot))
+        from cwbc.reporting.description_figures import plot
+
+        plot(description, Path(action.plot))
         say(f"picture: {action.plot}")
     if action.json:
         told = description.to_json() | {"advice": advice(description, action.name)}
         output(json.dumps(told, indent=2))
     else:
-        page.show(description, Console(), action.name)
+        shown.show(description, Console(), action.name)
 
 
 def check(action: cli_data.Check) -> int:

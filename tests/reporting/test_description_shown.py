@@ -19,8 +19,10 @@ from rich.console import Console
 from cwbc.description import Description
 from cwbc.errors import InputError
 from cwbc.regularizers import Conservative
-from cwbc.reporting.description import _bar, _formatter, draw, plot, show
-from cwbc.reporting.figures import DOTS_PER_INCH, INCHES
+from cwbc.reporting.description import _bar, _formatter, show
+from cwbc.reporting.description_figures import draw, plot
+from cwbc.reporting.figures import INCHES
+from cwbc.reporting.png import DOTS_PER_INCH
 from cwbc.trajectories import Trajectories
 from cwbc.weighting import ByReturn
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import itertools
 import struct
 
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.intervals import interval
-from cwbc.reporting.figures import DOTS_PER_INCH, INCHES, draw, reliability_figure
+from cwbc.reporting.figures import INCHES, draw, reliability_figure
+from cwbc.reporting.png import DOTS_PER_INCH, blank, to_png
 from cwbc.results import Sweep
 from cwbc.tasks import TASKS, Task, task_for
 
@@ -117,3 +120,14 @@ def test_the_legend_tells_long_names_apart_and_stays_inside() -> None:
     box = legend.get_window_extent()
     assert box.x0 >= 0
     assert box.x1 <= INCHES[0] * DOTS_PER_INCH
+
+
+def test_few_colours_change_nothing_that_one_would_see() -> None:
+    drawn, exact = blank(INCHES), io.BytesIO()
+    draw(drawn, MANY, TASK, DATASET)
+    drawn.savefig(exact, format="png")
+    pictures = (exact, io.BytesIO(to_png(drawn)))
+    ours, theirs = (np.asarray(Image.open(each).convert("RGB"), dtype=int) for each in pictures)
+    difference = np.abs(ours - theirs).max(axis=-1)
+    assert difference.mean() < 1.0  # of 255
+    assert (difference > 32).mean() < 0.002  # edges of letters and lines

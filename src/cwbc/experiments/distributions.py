@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -47,13 +46,10 @@ class Distribution:
 
     def figure(self) -> bytes:
         """The same as a PNG."""
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from cwbc.reporting.figures import COLOURS, INK, clean, legend
+        from cwbc.reporting.png import blank, to_png
 
-        from cwbc.reporting.figures import COLOURS, DOTS_PER_INCH, INK, clean, legend
-
-        figure = Figure(figsize=(9.0, 5.2), dpi=DOTS_PER_INCH, layout="constrained", facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = blank((9.0, 5.2))
         axes = figure.subplots()
         clean(axes)
         shown = [axes.stairs(100 * self.held, self.edges, fill=True, color="#9AA5B1", label="the dataset")]
@@ -64,6 +60,4 @@ class Distribution:
         axes.set_ylabel("share, %", color=INK)
         axes.set_title(self.title, loc="left", fontsize=14, fontweight="bold", color=INK)
         legend(figure, shown, "what is drawn")
-        png = io.BytesIO()
-        figure.savefig(png, format="png", metadata={"Software": None})
-        return png.getvalue()
+        return to_png(figure)

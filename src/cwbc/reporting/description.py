@@ -1,20 +1,12 @@
-"""A description for people: printed in a terminal or a log, and as a picture."""
+"""A description for people, printed in a terminal or a log."""
 
 from __future__ import annotations
 
-import io
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -22,33 +14,14 @@ from rich.text import Text
 
 from cwbc.advice import advice
 from cwbc.description import Description
-from cwbc.errors import InputError
-from cwbc.files import write_atomically
 from cwbc.reporting.figures import (
-    COLOURS,
-    DOTS_PER_INCH,
-    FAINT,
-    GROUND,
-    INCHES,
-    INK,
-    clean,
-    label_marks,
-    padded,
     shortened,
 )
-from cwbc.tasks import task_for
-from cwbc.wording import PERCENT, amount, landmarks, percent, score
+from cwbc.wording import PERCENT, amount, percent, score
 
 ROWS = 12  # of observations, and of actions
 BARS = 20  # rows of the histogram; when there are more bins, each row shows several
 EIGHTHS = " ▏▎▍▌▋▊▉"
-BEFORE, AFTER, RAISED, SHADE = "#9AA5B1", COLOURS[0], COLOURS[1], 0.16
-# What would differ from one writing to the next is left out.
-METADATA: dict[str, dict[str, str | None]] = {
-    ".png": {"Software": None},
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-}
 
 
 def show(description: Description, console: Console, dataset: str | None = None) -> None:
@@ -67,7 +40,7 @@ def show(description: Description, console: Console, dataset: str | None = None)
     console.print(_histogram(description, console.width))
     console.print()
     _say(console, "+w  ", _weighting(description))
-    _say(console, "+c  ", f"{_raising(description)}; {_noise(description)}")
+    _say(console, "+c  ", f"{raising(description)}; {_noise(description)}")
     console.print()
     for line in advice(description, dataset):
         _say(console, "• ", line)
@@ -229,7 +202,7 @@ def _weighting(d: Description) -> str:
     )
 
 
-def _raising(d: Description) -> str:
+def raising(d: Description) -> str:
     raised = d.raised
     shown = _formatter([raised.lowest_return, raised.lowest, raised.highest])
     who = f"raises {raised.episodes:,} of {d.episodes:,} episodes, from {shown(raised.lowest_return)} up"
@@ -268,89 +241,3 @@ def _formatter(values: Sequence[float]) -> Callable[[float], str]:
         return f"{round(value / unit, digits) + 0.0:,.{digits}f}{suffix}".replace("-", "−")
 
     return write
-
-
-def plot(description: Description, path: Path) -> None:
-    """Write the picture of the returns before and after weighting; the suffix of the file says the format."""
-    suffix = path.suffix.lower()
-    if suffix not in METADATA:
-        raise InputError(f"{path}: a picture is a file in {', '.join(METADATA)}; got {suffix or 'no suffix'}")
-    figure = Figure(figsize=INCHES, dpi=DOTS_PER_INCH, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    draw(figure, description)
-    picture = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "cwbc"}):  # the same names of elements every time
-        figure.savefig(picture, format=suffix[1:], metadata=METADATA[suffix])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, picture.getvalue())
-
-
-def draw(figure: Figure, description: Description) -> tuple[Axes, Axes]:
-    """Draw into an empty figure; hands back the axes of the draws and of the raised targets."""
-    draws, targets = figure.subplots(2, 1, sharex=True, height_ratios=(7, 1))
-    returns, raised = description.returns, description.raised
-    task = task_for(description.environment, returns.lowest, returns.best)
-    marks = [mark for mark in landmarks(task, returns.best) if mark.key != "at_twice_expert"]
-    low, high = _limits([returns.lowest, raised.highest, *(mark.target for mark in marks)])
-    draws.set_xlim(low, high)
-    hair = 0.004 * (high - low)  # what has no width must be seen as well
-    clean(draws)
-    clean(targets)
-    targets.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}".replace("-", "−"))
-    handles = [*_draws(draws, description, hair), *_targets(targets, description, hair)]
-    for axes in (draws, targets):
-        axes.axvspan(returns.best, high, color=GROUND, zorder=0, linewidth=0)
-        first = min(raised.lowest_return, returns.best - hair)
-        axes.axvspan(first, returns.best, color=RAISED, alpha=SHADE, zorder=0.5, linewidth=0)
-        for mark in marks:
-            axes.axvline(mark.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-    label_marks(draws, marks)
-    title = shortened(description.name, 56)
-    draws.set_title(title, loc="left", fontsize=14, fontweight="bold", color=INK, pad=34, parse_math=False)
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9.5, labelcolor=INK
-    )
-    return draws, targets
-
-
-def _limits(values: Sequence[float]) -> tuple[float, float]:
-    across = np.array(values)
-    # Returns that differ by rounding only would make an axis of no width.
-    distinct = np.ptp(across) > 1e-6 * np.abs(across).max()
-    return padded(across if distinct else across[:1], 0.02)
-
-
-def _draws(axes: Axes, d: Description, hair: float) -> list[Patch]:
-    edges = np.array(d.bin_edges)
-    before, after = (100 * np.array(draws.masses) for draws in (d.by_length, d.by_return))
-    if d.returns.equal:
-        edges = d.returns.best + np.array([-2 * hair, 2 * hair])
-        before = after = np.array([100.0])
-    axes.set_ylabel("share of draws, %", color=INK)
-    without = axes.stairs(
-        before, edges, fill=True, color=BEFORE, zorder=2, label="drawn without +w (by length)"
-    )
-    weighted = axes.stairs(
-        after,
-        edges,
-        fill=True,
-        facecolor=(AFTER, 0.2),
-        edgecolor=AFTER,
-        linewidth=1.9,
-        zorder=3,
-        label="drawn with +w (by return)",
-    )
-    axes.set_ylim(bottom=0)
-    return [without, weighted]
-
-
-def _targets(axes: Axes, d: Description, hair: float) -> list[Patch]:
-    far = max(d.raised.highest, d.raised.lowest + hair)
-    targets = axes.stairs([1], [d.raised.lowest, far], fill=True, color=(RAISED, 0.75), zorder=0.8)
-    targets.set_label("to these targets")
-    axes.set_ylim(0, 1.4)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel("return", color=INK)
-    axes.set_title(f"+c {_raising(d)}", loc="left", fontsize=8.5, color=INK, pad=3)
-    return [Patch(color=RAISED, alpha=SHADE, linewidth=0, label="raised by +c"), targets]

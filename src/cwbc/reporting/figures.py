@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -16,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.intervals import Array, band, meaning
+from cwbc.reporting.png import blank, to_png
 from cwbc.results import Sweep
 from cwbc.tasks import Task
 from cwbc.wording import Landmark, amount, landmarks
@@ -26,17 +25,14 @@ MARKERS = "osD^vPXh"
 DASHES = ("-", (0, (5, 1.5)))  # the second round of eight methods
 
 INK, FAINT, GROUND = "#333333", "#8A8A8A", "#F4F4F2"
-INCHES, DOTS_PER_INCH = (9.0, 6.4), 200
+INCHES = (9.0, 6.4)
 
 
 def reliability_figure(sweeps: Sequence[Sweep], task: Task, dataset: DatasetSummary) -> bytes:
     """Achieved against asked return with 95 % bands over seeds, and the dataset's returns, as a PNG."""
-    figure = Figure(figsize=INCHES, dpi=DOTS_PER_INCH, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = blank(INCHES)
     draw(figure, sweeps, task, dataset)
-    png = io.BytesIO()
-    figure.savefig(png, format="png", metadata={"Software": None})
-    return png.getvalue()
+    return to_png(figure)
 
 
 def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSummary) -> tuple[Axes, Axes]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.reporting.figures import COLOURS, DASHES, DOTS_PER_INCH, INK, MARKERS, clean, legend, shortened
+from cwbc.reporting.figures import COLOURS, DASHES, INK, MARKERS, clean, legend, shortened
+from cwbc.reporting.png import blank, to_png
 from cwbc.reporting.scales import Scale
 from cwbc.reporting.training import Histories, all_positive, distinct_weightings, held, loss_curves
 
@@ -47,7 +46,7 @@ def training_figure(histories: Histories, dataset: DatasetSummary, names: Sequen
     axes.set_ylabel("loss", color=INK)
     several = any(np.isfinite(curve.low).any() for curve in curves)
     legend(figure, axes.get_lines(), "means over seeds, and their range" if several else "one seed")
-    return _png(figure)
+    return to_png(figure)
 
 
 def returns_figure(histories: Histories, dataset: DatasetSummary, names: Sequence[str]) -> bytes | None:
@@ -69,20 +68,13 @@ def returns_figure(histories: Histories, dataset: DatasetSummary, names: Sequenc
     axes.set_xlabel("return", color=INK)
     axes.set_ylabel("share, %", color=INK)
     legend(figure, drawn, "episodes of the dataset, and what training draws from them")
-    return _png(figure)
+    return to_png(figure)
 
 
 def _empty(title: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=INCHES, dpi=DOTS_PER_INCH, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = blank(INCHES)
     axes = figure.subplots()
     clean(axes)
     title = shortened(title, 56)
     axes.set_title(title, loc="left", fontsize=14, fontweight="bold", color=INK, pad=14, parse_math=False)
     return figure, axes
-
-
-def _png(figure: Figure) -> bytes:
-    png = io.BytesIO()
-    figure.savefig(png, format="png", metadata={"Software": None})
-    return png.getvalue()
