@@ -18,21 +18,20 @@ from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import load, made, store
 from cwbc.device import Device, default_precision, use_device
 from cwbc.errors import InputError, require, unknown
-from cwbc.experiments import readiness, writing
+from cwbc.experiments import readiness, reproduction, writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import FULL, LESS, QUICK, Findings, Item
 from cwbc.experiments.naming import short_name
-from cwbc.finished import provenance, read_history
+from cwbc.experiments.origins import histories_of, provenance_of
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.prepared import ROOT
 from cwbc.grids.standing import shown
-from cwbc.histories import History
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
-from cwbc.runs import RESULTS, training_seconds
+from cwbc.runs import RESULTS
 
 if TYPE_CHECKING:
     from cwbc.commands import Session
@@ -79,14 +78,14 @@ def reproduce(command: Reproduce, session: Session) -> int:
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
     whole = ITEMS[item.name].names(command.data, command.quick)  # what claims are about, run or not
     findings = item.findings(Evidence.of(results.outcomes, [short_name(name) for name in whole], data))
-    told = writing.Told(
+    told = reproduction.Told(
         _is_quick(item, command),
         _remarks(item, command, datasets),
         _provenance(session.command_line, results.outcomes, begun),
-        list(datasets.values()),
-        _histories(results.outcomes),
+        datasets,
+        histories_of(results.outcomes),
     )
-    writing.write(out, item, findings, results.outcomes, results.failures, told)
+    writing.write(out, reproduction.report(item, findings, results, told))
     _print(item, findings, results, told.quick, out)
     return 1 if results.failures else 0
 
@@ -176,24 +175,13 @@ def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) ->
     """How the cells came about, and how long all of it took."""
     if not outcomes:
         return {"command": command_line}
-    directories = [outcome.directory for outcome in outcomes]
-    known = provenance(directories)
+    known = provenance_of(outcomes)
     earlier = known.pop("command")
-    seconds = [training_seconds(directory) or 0.0 for directory in directories]
-    known["training time"] = f"{sum(seconds):,.0f} s for all {len(outcomes)} cells"
-    new = sum((directory / RESULTS).stat().st_mtime >= begun for directory in directories)
+    new = sum((outcome.directory / RESULTS).stat().st_mtime >= begun for outcome in outcomes)
     known["wall time"] = (
         f"{time.time() - begun:,.0f} s for this command, in which {new} of them were finished"
     )
     return {"command": command_line, "cells trained by": "" if earlier == command_line else earlier} | known
-
-
-def _histories(outcomes: Sequence[Outcome]) -> dict[str, dict[str, History]]:
-    """How the cells were trained, by dataset and method."""
-    found: dict[str, dict[str, History]] = {}
-    for outcome in outcomes:
-        found.setdefault(outcome.dataset.name, {})[outcome.cell.label] = read_history(outcome.directory)
-    return found
 
 
 def _is_quick(item: Item, command: Reproduce) -> bool:
@@ -238,13 +226,13 @@ def _small(item: Item, command: Reproduce) -> str:
 
 def _print(item: Item, findings: Findings, results: Results, quick: bool, out: Path) -> None:
     for claim in findings.claims:
-        output(f"{writing.VERDICTS[claim.verdict]}: {claim.text}")
+        output(f"{reproduction.VERDICTS[claim.verdict]}: {claim.text}")
         output(f"    {claim.reason}")
         for case in claim.cases:
-            output(f"    {writing.case_in_words(case)}")
+            output(f"    {reproduction.case_in_words(case)}")
     for failure in results.failures:
         say(
             f"failed: {failure.cell.dataset}, {failure.cell.label}: {failure.reason} (in {failure.directory})"
         )
-    output(writing.headline(item, findings.claims, quick))
+    output(reproduction.headline(item, findings.claims, quick))
     output(f"report: {out / writing.PAGE}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cwbc.experiments.naming import quality, short_name
+from cwbc.experiments.naming import distinct_names, quality
 from cwbc.intervals import Array
 from cwbc.results import same_target
+from cwbc.tasks import TASKS
+from cwbc.wording import landmarks
 
 if TYPE_CHECKING:
     from cwbc.dataset_summary import DatasetSummary
@@ -49,8 +52,12 @@ class Measured:
 
     @property
     def retention(self) -> float:
-        """The score at 2x expert as a share of the best point; 0 where nothing scores above 0."""
-        return self.at_twice_expert / self.top if self.top > 0 else 0.0
+        """The score at 2x expert as a share of the best point; 0 where nothing scores above 0.
+
+        NaN where 2x expert was not asked.
+        """
+        far = self.at_twice_expert
+        return far / self.top if self.top > 0 or math.isnan(far) else 0.0
 
     @property
     def at_expert(self) -> float:
@@ -83,6 +90,13 @@ class Measured:
         return np.empty(0) if index is None else self.scores[:, index]
 
 
+class Mark(NamedTuple):
+    """What an asked return is called, on tasks that may call it differently."""
+
+    label: str
+    phrase: str  # completes "asked for ..."
+
+
 @dataclasses.dataclass(frozen=True)
 class Evidence:
     """Everything that was measured, by the datasets' short names and the methods' labels.
@@ -101,11 +115,13 @@ class Evidence:
         outcomes: Sequence[Outcome],
         datasets: Sequence[str],
         data: Mapping[str, Trajectories] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> Evidence:
-        """The evidence of a grid."""
+        """The evidence of a grid; `names` are the datasets' short ones, where there are more than these."""
+        names = names or distinct_names(outcome.cell.dataset for outcome in outcomes)
         measured: dict[str, dict[str, Measured]] = {}
         for outcome in outcomes:
-            of_dataset = measured.setdefault(short_name(outcome.cell.dataset), {})
+            of_dataset = measured.setdefault(names[outcome.cell.dataset], {})
             of_dataset[outcome.cell.label] = Measured(outcome.sweep, outcome.dataset)
         return cls(measured, tuple(datasets), data or {})
 
@@ -113,6 +129,22 @@ class Evidence:
     def labels(self) -> list[str]:
         """Every method, in order."""
         return list(dict.fromkeys(label for of_dataset in self.measured.values() for label in of_dataset))
+
+    @property
+    def near(self) -> Mark:
+        """The return at which methods are compared: 1x expert, or the dataset's best without an expert."""
+        return self._mark(-2)
+
+    @property
+    def far(self) -> Mark:
+        """The return at which they may have collapsed: 2x expert, or its like without an expert."""
+        return self._mark(-1)
+
+    def _mark(self, place: int) -> Mark:
+        tasks = [(each.task, each.dataset.best) for of in self.measured.values() for each in of.values()]
+        found = [landmarks(*task)[place] for task in tasks or [(TASKS["hopper"], 0.0)]]
+        labels, phrases = dict.fromkeys(m.label for m in found), dict.fromkeys(m.phrase for m in found)
+        return Mark(" or ".join(labels), " or ".join(phrases))
 
     @property
     def on_d4rl(self) -> bool:

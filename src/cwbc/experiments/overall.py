@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.evidence import Evidence, Mark
 from cwbc.intervals import Array
 from cwbc.reporting.charts import Axis, line_chart
 from cwbc.reporting.panels import Curve
@@ -29,26 +29,38 @@ _POINTS = 101  # of a profile
 
 @dataclasses.dataclass(frozen=True)
 class Overall:
-    """Scores of several methods on the datasets that all of them were measured on."""
+    """Scores of several methods on the datasets that all of them were measured on.
+
+    Methods that were not asked for a return on all of these, or not with as many seeds, have no scores at it.
+    """
 
     datasets: Sequence[str]
     at_expert: Mapping[str, Array]  # [seed, dataset], by method
     at_twice_expert: Mapping[str, Array]  # [seed, dataset], by method
     retention: Mapping[str, float]  # the mean over datasets, by method
     names: Sequence[str]  # of all methods of the page
+    near: Mark
+    far: Mark
 
     @classmethod
     def of(cls, evidence: Evidence, labels: Sequence[str]) -> Overall:
         """Those of the methods that were measured at all."""
         known = [label for label in labels if label in evidence.labels]
         found = evidence.having(*known) if known else {}
-        near, far, retention = {}, {}, {}
+        near: dict[str, Array] = {}
+        far: dict[str, Array] = {}
+        retention = {}
         for i, label in enumerate(known if found else ()):
             each = [measured[i] for measured in found.values()]
-            near[label] = np.stack([m.of_seeds(m.task.expert_return) for m in each], axis=1)
-            far[label] = np.stack([m.of_seeds(m.task.far_return) for m in each], axis=1)
+            near |= _together(label, [m.of_seeds(m.task.expert_return) for m in each])
+            far |= _together(label, [m.of_seeds(m.task.far_return) for m in each])
             retention[label] = float(np.mean([m.retention for m in each]))
-        return cls(list(found), near, far, retention, evidence.labels)
+        return cls(list(found), near, far, retention, evidence.labels, evidence.near, evidence.far)
+
+    @property
+    def _has_experts(self) -> bool:
+        """Whether all tasks have published ones."""
+        return self.far.label == "2× expert"
 
     def table(self, against: Mapping[str, str]) -> Table:
         """What each reaches, with intervals over seeds, and how often a run of it beats one of another.
@@ -56,36 +68,46 @@ class Overall:
         Args:
             against: which method each is compared with; those that are compared with none are not named.
         """
+        beyond, note = ("at 2×", "expert") if self._has_experts else ("beyond", self.far.label)
         columns = [
             Column("mean", better="higher"),
             Column("IQM", "interquartile mean", better="higher"),
-            Column("IQM at 2×", "expert", better="higher"),
+            Column(f"IQM {beyond}", note, better="higher"),
             Column("P(better)", "one run than another", percent),
-            Column("P(better) at 2×", "expert", percent),
+            Column(f"P(better) {beyond}", note, percent),
             Column("retention", "mean over datasets", percent, bar=True),
         ]
         rows = []
         for label, retention in self.retention.items():
-            mean = float(self.at_expert[label].mean())
+            mean = Cell(float(self.at_expert[label].mean())) if label in self.at_expert else Cell()
             both = (self.at_expert, self.at_twice_expert)
-            centres = [_estimated(interquartile_mean, scores[label]) for scores in both]
-            other = against.get(label, "")
+            centres = [_estimated(interquartile_mean, scores, label) for scores in both]
+            other = against.get(label)
             better = [
-                _estimated(probability_of_improvement, scores[label], scores[other], note=f"than {other}")
-                if other in scores
+                _estimated(probability_of_improvement, scores, label, other, note=f"than {other}")
+                if other is not None
                 else Cell()
                 for scores in both
             ]
-            rows.append(Row(label, [Cell(mean), *centres, *better, Cell(retention)]))
+            rows.append(Row(label, [mean, *centres, *better, Cell(retention)]))
         count = len(self.datasets)
         title = f"All datasets together ({count})" if count > 1 else "All runs together"
         return Table("method", columns, rows, title=title)
 
+    def is_clearly_above(self, label: str, other: str) -> bool:
+        """Whether a run of one beats one of the other at 1x expert more often than not, by the interval."""
+        low = _estimated(probability_of_improvement, self.at_expert, label, other).low
+        return low is not None and low > 0.5
+
     def profiles(self) -> list[Chart]:
         """The share of runs that score above each threshold; nothing where nothing was measured."""
-        if not self.datasets:
+        if not self.at_expert:
             return []
-        thresholds = np.linspace(0.0, max(float(scores.max()) for scores in self.at_expert.values()), _POINTS)
+        scores = np.concatenate([np.ravel(each) for each in self.at_expert.values()])
+        ends = (0.0, float(scores.max()))
+        if ends[1] <= 0:  # none is better than a random policy
+            ends = (float(scores.min()) - 1.0, 0.0)
+        thresholds = np.linspace(*ends, _POINTS)
 
         def above(scores: Array) -> Array:
             return performance_profile(scores, thresholds)
@@ -93,12 +115,12 @@ class Overall:
         seeds = min(map(len, self.at_expert.values()))
         return [
             line_chart(
-                "Performance profiles at 1× expert",
+                f"Performance profiles at {'1× expert' if self._has_experts else self.near.phrase}",
                 [
                     Curve(label, thresholds, *bootstrap(above, scores, generator=_generator()))
                     for label, scores in self.at_expert.items()
                 ],
-                Axis("normalized score", limits=(0.0, 1.01 * float(thresholds[-1])), written=score),
+                Axis("normalized score", limits=(ends[0], 1.01 * ends[1]), written=score),
                 Axis("share of runs above it", limits=(0.0, 1.02), written=lambda share: f"{share:.2f}"),
                 self.names,
                 f"{seeds} seed(s) on each of {len(self.datasets)} dataset(s). Higher and further right "
@@ -107,7 +129,18 @@ class Overall:
         ]
 
 
-def _estimated(statistic: Callable[..., Array], *methods: Array, note: str = "") -> Cell:
+def _together(label: str, scores: Sequence[Array]) -> dict[str, Array]:
+    """Scores [seed] of datasets as one array [seed, dataset], by label; nothing where some are missing."""
+    counts = {len(each) for each in scores}
+    return {label: np.stack(scores, axis=1)} if len(counts) == 1 and min(counts) else {}
+
+
+def _estimated(
+    statistic: Callable[..., Array], scores: Mapping[str, Array], *labels: str, note: str = ""
+) -> Cell:
+    if any(label not in scores for label in labels):
+        return Cell()
+    methods = [scores[label] for label in labels]
     value, low, high = map(float, bootstrap(statistic, *methods, generator=_generator()))
     return Cell(value, low, high, note=note)
 

@@ -48,24 +48,23 @@ def expert_table(
         summed.insert(0, _wins(rows, [*labels, *others], wins_over, published))
     if summed and by_quality:
         summed[:0] = _quality_averages(rows)
-    title = "Scores at the expert return" + (", the paper's beside ours" if published else "")
+    title = f"Scores at {evidence.near.phrase}" + (", the paper's beside ours" if published else "")
     return Table("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 
 def landmark_table(evidence: Evidence) -> Table:
     """Scores of every method at the named returns, its best point, and what is kept of it."""
+    best, near, far = "dataset's best", evidence.near.label, evidence.far.label
     columns = [
-        Column("dataset's best"),
-        Column("1× expert"),
-        Column("2× expert"),
+        *map(Column, dict.fromkeys((best, near, far))),  # without an expert, the best is the near one, too
         Column("best point", "of the curve"),
-        Column("retention", "2× expert / best point", percent, bar=True),
+        Column("retention", f"{far} / best point", percent, bar=True),
     ]
     rows = [
         Row(
             f"{dataset}, {label}",
             [
-                cell_at(measured, measured.dataset.best),
+                *([cell_at(measured, measured.dataset.best)] if near != best else []),
                 cell_at(measured, measured.task.expert_return),
                 cell_at(measured, measured.task.far_return),
                 Cell(measured.top),

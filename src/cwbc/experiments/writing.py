@@ -1,4 +1,4 @@
-"""The files that an item leaves: a page, its numbers, tables, pictures, and all that was measured."""
+"""The files of a report about a grid: a page, its numbers, tables, pictures, and all that was measured."""
 
 from __future__ import annotations
 
@@ -7,78 +7,63 @@ import dataclasses
 import io
 import json
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.experiments.item import Case, Claim, Findings, Item
-from cwbc.experiments.naming import short_name
+from cwbc.experiments.item import Findings
+from cwbc.experiments.naming import distinct_names, file_names
 from cwbc.files import write_atomically
-from cwbc.grids.outcomes import Failure, Outcome
+from cwbc.grids.outcomes import Failure, Outcome, Results
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
 from cwbc.results import COLUMNS, episodes
 from cwbc.wording import amount
 
-PAGE, SUMMARY, CLAIMS = "report.html", "summary.json", "claims.md"
+PAGE, SUMMARY = "report.html", "summary.json"
 RESULTS, SEEDS = "results.csv", "seeds.csv"  # every episode, and their means by seed
-VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}
-_LOOKS = {True: "good", False: "bad", None: ""}
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
-    """What a page says beside the findings."""
+class Report:
+    """A report as a value.
 
-    quick: bool
+    Args:
+        summary: what summary.json begins with.
+        sections: what the page has before everything else.
+        files: what lies beside the page beyond what all reports have.
+    """
+
+    title: str  # of the window
+    kicker: str  # what kind of report about what
+    headline: str  # the finding
     remarks: Sequence[str]  # what one must know to read the numbers
+    findings: Findings
+    results: Results
+    datasets: Mapping[str, DatasetSummary]  # by name
+    histories: Mapping[str, Histories]  # of what was trained, by the dataset's name
     provenance: Mapping[str, str]
-    datasets: Sequence[DatasetSummary]
-    histories: Mapping[str, Histories]  # of what was trained, by dataset
+    summary: Mapping[str, Any]
+    sections: Sequence[Section] = ()
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def headline(item: Item, claims: Sequence[Claim], quick: bool) -> str:
-    """The finding in a sentence."""
-    decided = [claim for claim in claims if claim.verdict is not None]
-    held = sum(claim.verdict is True for claim in decided)
-    open_ = len(claims) - len(decided)
-    rest = f"; {open_} cannot be told" if open_ else ""
-    if not decided:
-        return f"{item.place}: none of the {len(claims)} claims of the paper can be told from this run."
-    if quick:
-        return f"{item.place}: a quick run goes the paper's way in {held} of {len(decided)} claims{rest}."
-    return f"{item.place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
-
-
-def case_in_words(case: Case) -> str:
-    """What one dataset says, marked by whether it supports the claim."""
-    return f"{'+' if case.holds else '−'} {case.dataset}: {case.numbers}"
-
-
-def write(
-    out: Path,
-    item: Item,
-    findings: Findings,
-    outcomes: Sequence[Outcome],
-    failures: Sequence[Failure],
-    told: Told,
-) -> list[str]:
+def write(out: Path, report: Report) -> list[str]:
     """Write everything; hands back the files' names."""
     out.mkdir(parents=True, exist_ok=True)
-    written: dict[str, str | bytes] = {CLAIMS: _claims_in_markdown(item, findings.claims, failures, told)}
-    if outcomes:
+    written: dict[str, str | bytes] = {**report.files}
+    if outcomes := report.results.outcomes:
         written |= {RESULTS: _results(outcomes), SEEDS: _seeds(outcomes)}
-    for name, table in findings.tables.items():
+    for name, table in report.findings.tables.items():
         written |= {f"{name}.md": table.to_markdown(), f"{name}.csv": table.to_csv()}
-    written |= _pictures(findings, outcomes)
+    written |= _pictures(report)
     files = [PAGE, SUMMARY, *written]
-    written[PAGE] = _page(item, findings, failures, told, files[1:]).to_html()
+    written[PAGE] = _page(report, files[1:]).to_html()
     for name in _earlier(out):
         if name not in files:  # about other cells than these
             (out / name).unlink(missing_ok=True)
-    summary = {**_summary(item, findings, failures, told), "files": files}
+    summary = {**_summary(report), "files": files}
     for name, content in written.items():
         write_atomically(out / name, content)
     write_atomically(out / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
@@ -94,39 +79,33 @@ def _earlier(out: Path) -> list[str]:
     return [name for name in names if isinstance(name, str) and Path(name).name == name]
 
 
-def _pictures(findings: Findings, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
-    pictures = {}
+def _pictures(report: Report) -> dict[str, bytes]:
+    pictures, outcomes = {}, report.results.outcomes
+    names = distinct_names(report.results.datasets)
+    files = file_names(names.values())
     for name in dict.fromkeys(outcome.cell.dataset for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.cell.dataset == name]
         dataset = own[0].dataset
         png = reliability_figure([outcome.sweep for outcome in own], dataset.task, dataset)
-        pictures[f"{short_name(name)}.png"] = png
-    for each in findings.distributions:
+        pictures[f"{files[names[name]]}.png"] = png
+    for each in report.findings.distributions:
         pictures[f"returns-{each.title.split(':')[0]}.png"] = each.figure()
     return pictures
 
 
-def _summary(item: Item, findings: Findings, failures: Sequence[Failure], told: Told) -> dict[str, Any]:
+def _summary(report: Report) -> dict[str, Any]:
+    tables = {name: csv.reader(io.StringIO(t.to_csv())) for name, t in report.findings.tables.items()}
     return {
-        "item": {"name": item.name, "place": item.place, "shows": item.shows},
-        "claims": [dataclasses.asdict(claim) for claim in findings.claims],
-        "tables": {name: list(csv.reader(io.StringIO(t.to_csv()))) for name, t in findings.tables.items()},
-        "remarks": list(told.remarks),
+        **report.summary,
+        "tables": {name: list(rows) for name, rows in tables.items()},
+        "remarks": list(report.remarks),
         "failures": [
-            {"dataset": f.cell.dataset, "method": f.cell.label, "reason": f.reason} for f in failures
+            {"dataset": f.cell.dataset, "method": f.cell.label, "reason": f.reason}
+            for f in report.results.failures
         ],
-        "datasets": [dataset.to_json() for dataset in told.datasets],
-        "provenance": dict(told.provenance),
+        "datasets": [{**dataset.to_json(), "name": name} for name, dataset in report.datasets.items()],
+        "provenance": dict(report.provenance),
     }
-
-
-def _claims_in_markdown(item: Item, claims: Sequence[Claim], failures: Sequence[Failure], told: Told) -> str:
-    lines = [f"# {headline(item, claims, told.quick)}", "", *told.remarks, ""]
-    for claim in claims:
-        lines += [f"- **{VERDICTS[claim.verdict]}**: {claim.text}", f"  {claim.reason}"]
-        lines += [f"  - {case_in_words(case)}" for case in claim.cases]
-    lines += [f"- **failed**: {failed(failure)}" for failure in failures]
-    return "\n".join(lines) + "\n"
 
 
 def failed(failure: Failure) -> str:
@@ -161,50 +140,27 @@ def _seeds(outcomes: Sequence[Outcome]) -> str:
     return text.getvalue()
 
 
-def _page(
-    item: Item, findings: Findings, failures: Sequence[Failure], told: Told, files: Sequence[str]
-) -> Page:
+def _page(report: Report, files: Sequence[str]) -> Page:
+    findings = report.findings
     charts = [each.chart().to_html() for each in findings.distributions]
     charts += [chart.to_html() for chart in findings.charts]
-    sections = [Section("What the paper says", [_claims(findings.claims)])]
-    if failures:
-        sections.append(Section("What failed", [paragraph(failed(failure)) for failure in failures]))
-    tables = [table.to_html() for table in findings.tables.values()]
-    sections.append(Section("Tables", tables))
-    if charts:
-        sections.append(Section("Charts", charts))
-    described = [_described(each, told.histories.get(each.name, {})) for each in told.datasets]
-    sections.append(Section("Datasets and training", described))
-    sections.append(Section("Provenance", [facts(told.provenance)]))
-    sections.append(Section("Files", [links(dict.fromkeys(files, ""))]))
-    title = f"{item.place} – {item.shows}"
-    return Page(
-        title,
-        f"Reproduction · {title}",
-        headline(item, findings.claims, told.quick),
-        " ".join(told.remarks),
-        sections,
-    )
+    blocks = {
+        "What failed": [paragraph(failed(failure)) for failure in report.results.failures],
+        "Tables": [table.to_html() for table in findings.tables.values()],
+        "Charts": charts,
+        "Datasets and training": [
+            _described(name, dataset, report.histories.get(name, {}))
+            for name, dataset in report.datasets.items()
+        ],
+        "Provenance": [facts(report.provenance)] if report.provenance else [],
+        "Files": [links(dict.fromkeys(files, ""))],
+    }
+    sections = [Section(heading, found) for heading, found in blocks.items() if found]
+    remarks = " ".join(report.remarks)
+    return Page(report.title, report.kicker, report.headline, remarks, [*report.sections, *sections])
 
 
-def _claims(claims: Sequence[Claim]) -> str:
-    rows = "".join(
-        f'<dt class="{_LOOKS[claim.verdict]}">{VERDICTS[claim.verdict]}</dt>'
-        f"<dd><strong>{escape(claim.text)}</strong>\n{escape(claim.reason)}{_cases(claim)}</dd>"
-        for claim in claims
-    )
-    return f'<dl class="facts">{rows}</dl>'
-
-
-def _cases(claim: Claim) -> str:
-    items = "".join(
-        f'<li class="{_LOOKS[case.holds]}"><b>{escape(case.dataset)}</b> {escape(case.numbers)}</li>'
-        for case in claim.cases
-    )
-    return f'<ul class="cases">{items}</ul>' if items else ""
-
-
-def _described(dataset: DatasetSummary, histories: Histories) -> str:
+def _described(name: str, dataset: DatasetSummary, histories: Histories) -> str:
     known = {
         "environment": dataset.environment or "unknown",
         "episodes": f"{dataset.episodes:,}",
@@ -213,4 +169,4 @@ def _described(dataset: DatasetSummary, histories: Histories) -> str:
         "content hash": dataset.content_hash,
     }
     charts = (drawn_chart(histories, dataset), training_chart(histories))
-    return folded(dataset.name, facts(known), *(chart.to_html() for chart in charts if chart is not None))
+    return folded(name, facts(known), *(chart.to_html() for chart in charts if chart is not None))

@@ -39,6 +39,12 @@ class Results:
     outcomes: list[Outcome]
     failures: list[Failure]
 
+    @property
+    def datasets(self) -> list[str]:
+        """The names of all datasets, of those first on which something was measured."""
+        cells = [outcome.cell for outcome in self.outcomes] + [failure.cell for failure in self.failures]
+        return list(dict.fromkeys(cell.dataset for cell in cells))
+
 
 def gather(prepared: Sequence[Prepared], reasons: Mapping[Path, str]) -> Results:
     """Read the results of all cells but those whose directories have a reason against it."""
