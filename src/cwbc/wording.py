@@ -67,28 +67,31 @@ def headline(methods: Mapping[str, MethodSummary], task: Task, best: float) -> s
         points = {name: method[mark.key] for name, method in methods.items()}
         values = {name: p["value"] for name, p in points.items() if p is not None and p["value"] is not None}
         if len(values) == len(methods):
-            told = _kept(methods, values) if mark.key == "at_twice_expert" else _scored(values)
+            retentions = {name: method["ood_retention"] for name, method in methods.items()}
+            shares = {name: None if kept is None else kept["value"] for name, kept in retentions.items()}
+            told = kept_in_words(shares, values) if mark.key == "at_twice_expert" else scored(values)
             return f"Asked for {mark.phrase}, {told}."
     tops = {name: method["best_point"]["value"] for name, method in methods.items()}
     found = {name: top for name, top in tops.items() if top is not None}
-    return f"At its best asked return, {_scored(found)}." if found else "No score could be measured."
+    return f"At its best asked return, {scored(found)}." if found else "No score could be measured."
 
 
-def _kept(methods: Mapping[str, MethodSummary], values: Mapping[str, float]) -> str:
+def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float]) -> str:
+    """What methods keep of their best scores, None where there is no share of it, with their scores now."""
     order, note = _told(values)
     parts, of_what = [], " of its best score"
     for name in order:
-        retention = methods[name]["ood_retention"]
-        if retention is None or retention["value"] is None:
+        share = shares[name]
+        if share is None:
             parts.append(f"{name} scores {score(values[name])}, and no higher than 0 anywhere")
             continue
-        share = percent(retention["value"]) if retention["value"] >= 0.005 else "none"
-        parts.append(f"{name} keeps {share}{of_what}")
+        parts.append(f"{name} keeps {percent(share) if share >= 0.005 else 'none'}{of_what}")
         of_what = ""  # said once
     return "; ".join(parts) + note
 
 
-def _scored(values: Mapping[str, float]) -> str:
+def scored(values: Mapping[str, float]) -> str:
+    """The scores of methods in words, the highest first."""
     order, note = _told(values)
     return "; ".join(f"{name} scores {score(values[name])}" for name in order) + note
 

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import math
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Literal, NamedTuple
@@ -114,7 +115,7 @@ class Table:
             name = " ".join([column.name, *(f"({note})" for note in self._notes(i))])
             columns.append([name, *(_marked_down(self._shown(i, row)) for row in self.rows)])
         for number, texts in enumerate(columns):
-            texts[:] = [text.replace("|", "\\|").replace("\n", " ") for text in texts]
+            texts[:] = [re.sub(r"([|<])", r"\\\1", text).replace("\n", " ") for text in texts]
             width = max(3, *map(len, texts))
             texts[:] = [text.rjust(width) if number else text.ljust(width) for text in texts]
             texts.insert(1, "-" * (width - 1) + (":" if number else "-"))

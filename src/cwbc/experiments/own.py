@@ -1,0 +1,183 @@
+"""The report about a grid of one's own: what came of it, in the form that the paper's items have."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cwbc.errors import InputError
+from cwbc.experiments import places, showing, writing
+from cwbc.experiments.evidence import Evidence, Measured
+from cwbc.experiments.item import Findings
+from cwbc.experiments.naming import distinct_names
+from cwbc.experiments.origins import histories_of, provenance_of
+from cwbc.experiments.overall import Overall
+from cwbc.grids.outcomes import Outcome, Results
+from cwbc.wording import kept_in_words, score, scored
+
+FEW = 5  # seeds, below which bootstrap intervals are too narrow
+
+
+def report(results: Results, out: Path | str, title: str | None = None) -> Path:
+    """Write the report about a grid; hands back its page.
+
+    Args:
+        out: a directory of its own; an earlier report about a grid there is replaced.
+        title: what the page is called; by default as the directory.
+    """
+    out = Path(out)
+    places.check(out, None, "directory")
+    if not results.datasets:
+        raise InputError("there is no cell to report on; `results` must be what a grid was run to")
+    names = distinct_names(results.datasets)
+    results = Results(_named(results.outcomes, names), results.failures)
+    title = title or out.resolve().name
+    evidence = Evidence.of(results.outcomes, list(names.values()), names=names)
+    labels = _labels(evidence)
+    overall = Overall.of(evidence, labels)
+    headline = _headline(evidence, labels, overall, results)
+    known = provenance_of(results.outcomes) if results.outcomes else {}
+    places.prepare(out, "directory")
+    writing.write(
+        out,
+        writing.Report(
+            title=title,
+            kicker=f"Experiment · {title}",
+            headline=headline,
+            remarks=_remarks(evidence, labels, results),
+            findings=_findings(evidence, labels, overall),
+            results=results,
+            datasets={outcome.cell.dataset: outcome.dataset for outcome in results.outcomes},
+            histories=histories_of(results.outcomes),
+            provenance={name: words for name, words in known.items() if words},
+            summary={"title": title, "headline": headline},
+        ),
+    )
+    return out / writing.PAGE
+
+
+def _named(outcomes: Sequence[Outcome], names: Mapping[str, str]) -> list[Outcome]:
+    """Each outcome once, its dataset under a name that no other has; two with the same label are refused."""
+    found: dict[tuple[str, str], Outcome] = {}
+    for outcome in outcomes:
+        dataset, label = outcome.cell.dataset, outcome.cell.label
+        before = found.setdefault((dataset, label), outcome)
+        if before.directory != outcome.directory:
+            raise InputError(f"two cells on {dataset} are called {label!r}; each needs a label of its own")
+    return [
+        dataclasses.replace(each, dataset=dataclasses.replace(each.dataset, name=names[dataset]))
+        for (dataset, _), each in found.items()
+    ]
+
+
+def _labels(evidence: Evidence) -> list[str]:
+    """Every method, in the order of the fullest dataset: a failed cell does not change which one is first."""
+    fullest_first = sorted(evidence.measured.values(), key=len, reverse=True)
+    return list(dict.fromkeys(label for methods in fullest_first for label in methods))
+
+
+def _findings(evidence: Evidence, labels: Sequence[str], overall: Overall) -> Findings:
+    if not labels:
+        return Findings(())
+    tables = {
+        "scores": showing.expert_table(evidence, labels),
+        "named-returns": showing.landmark_table(evidence),
+    }
+    if len(labels) > 1 and (overall.at_expert or overall.at_twice_expert):
+        tables["overall"] = overall.table(dict.fromkeys(labels[1:], labels[0]))
+    return Findings((), tables, [*overall.profiles(), *showing.curves(evidence)])
+
+
+def _headline(evidence: Evidence, labels: Sequence[str], overall: Overall, results: Results) -> str:
+    if not labels:
+        count = len(results.failures)
+        return f"None of the {count} cells was finished." if count > 1 else "The only cell was not finished."
+    if not overall.datasets:
+        return f"No dataset has results of all {len(labels)} methods: they cannot be compared as a whole."
+    found = evidence.having(*labels)
+
+    def average(number: Callable[[Measured], float]) -> dict[str, float]:
+        columns = zip(labels, zip(*found.values(), strict=True), strict=True)
+        return {label: float(np.mean([number(each) for each in column])) for label, column in columns}
+
+    near, far = average(lambda each: each.at_expert), average(lambda each: each.at_twice_expert)
+    tops = average(lambda each: max(each.top, 0.0))
+    where = _where(overall.datasets, evidence.datasets)
+    told = []
+    if all(map(math.isfinite, near.values())):
+        told.append(f"Asked for {evidence.near.phrase}, {_best(near, overall, where)}.")
+    if all(map(math.isfinite, far.values())):
+        shares = {label: kept if tops[label] else None for label, kept in overall.retention.items()}
+        told.append(f"Asked for {evidence.far.phrase}, {kept_in_words(shares, far)}.")
+    return " ".join(told) or f"At its best asked return, {scored(average(lambda each: each.top))} ({where})."
+
+
+def _best(scores: Mapping[str, float], overall: Overall, where: str) -> str:
+    """Who scores highest, and whether that means much."""
+    highest = score(max(scores.values()))
+    first = [label for label, found in scores.items() if score(found) == highest]
+    doubt = ", with one seed each" if max(map(len, overall.at_expert.values()), default=0) == 1 else ""
+    if len(scores) == 1:
+        return f"{first[0]} scores {highest} {where}{doubt}"
+    if len(first) == len(scores):
+        return f"all {len(scores)} methods score {highest} {where}{doubt}"
+    if len(first) > 1:
+        return f"{', '.join(first[:-1])} and {first[-1]} score highest, {highest} {where}{doubt}"
+    rivals = [each for each in scores if each not in first and not overall.is_clearly_above(first[0], each)]
+    if rivals and not doubt:
+        others = f"{len(rivals)} of the others" if len(rivals) < len(scores) - 1 else "the others"
+        doubt = f", not clearly above {rivals[0] if len(rivals) == 1 else others}"
+    return f"{first[0]} scores highest, {highest} {where}{doubt}"
+
+
+def _where(common: Sequence[str], every: Sequence[str]) -> str:
+    if len(common) == 1:
+        return f"on {common[0]}" + (", where all were measured" if len(every) > 1 else "")
+    part = " on which all were measured" if len(common) < len(every) else ""
+    return f"on average over {'the ' * bool(part)}{len(common)} datasets{part}"
+
+
+def _remarks(evidence: Evidence, labels: Sequence[str], results: Results) -> list[str]:
+    failed, cells = len(results.failures), len(results.failures) + len(results.outcomes)
+    remarks = [_measured(results.outcomes), _scale(evidence)] if labels else []
+    if failed and labels:
+        remarks.append(f"{failed} of {cells} cells failed; what they would have told is left out.")
+    every = [each for methods in evidence.measured.values() for each in methods.values()]
+    unknown = any(math.isnan(each.at_expert + each.at_twice_expert) for each in every)
+    if labels and (unknown or len(every) < len(labels) * len(evidence.datasets)):
+        remarks.append("A dash stands for what was not asked for or not finished.")
+    if len({len(each.sweep.seeds) for each in every}) > 1:
+        remarks.append("Runs of all datasets are put together only where each has as many seeds.")
+    return remarks
+
+
+def _measured(outcomes: Sequence[Outcome]) -> str:
+    seeds = sorted({len(outcome.sweep.seeds) for outcome in outcomes})
+    episodes = " or ".join(map(str, sorted({outcome.sweep.returns.shape[2] for outcome in outcomes})))
+    each = f"{episodes} episode{'s' * (episodes != '1')} per asked return"
+    if seeds == [1]:
+        return f"One seed with {each}, so there are no intervals."
+    narrow = ", too narrow with so few" if seeds[0] < FEW else ""
+    return (
+        f"Means over {' or '.join(map(str, seeds))} seeds with {each}; ± is the deviation over seeds, small "
+        f"numbers are 95 % bootstrap intervals{narrow}."
+    )
+
+
+def _scale(evidence: Evidence) -> str:
+    own = [name for name, of in evidence.measured.items() if not next(iter(of.values())).task.published]
+    if not own:
+        return "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert."
+    if len(own) == len(evidence.measured):
+        return (
+            "There are no published reference returns: scores are relative to those of each dataset, "
+            "0 is its lowest return, 100 its best."
+        )
+    return (
+        "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert. Without published reference "
+        f"returns ({', '.join(own)}), 0 is the dataset's lowest return, 100 its best."
+    )

@@ -1,0 +1,318 @@
+"""Reports about grids of one's own: what they say is what was measured, whatever was measured."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hand_made import FALLS, HOLDS, curves, outcome
+from hypothesis import given
+from hypothesis import strategies as st
+from pages import Read
+from toys import write_toy
+
+from cwbc.errors import InputError
+from cwbc.experiments import own
+from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.naming import distinct_names, file_names
+from cwbc.experiments.overall import Overall
+from cwbc.grids import local
+from cwbc.grids.cells import Scale, Variant, grid
+from cwbc.grids.outcomes import Failure, Outcome, Results
+
+TWO = ("hopper-medium", "walker2d-medium")
+CONFIG = {
+    "method": {"name": "rvs", "weighting": {"kind": "ByLength"}},
+    "training": {"steps": 20, "batch_size": 4},
+    "seeds": [0, 1],
+    "notes": {},
+    "versions": {"cwbc": "0.0"},
+    "hardware": {"device": "abacus", "cores": 2},
+}
+
+
+def kept(outcomes: Sequence[Outcome], folder: Path) -> list[Outcome]:
+    """The same outcomes, each with a run directory as cells have them."""
+    found = []
+    for number, each in enumerate(outcomes):
+        directory = folder / "cells" / str(number)
+        directory.mkdir(parents=True)
+        (directory / "config.json").write_text(json.dumps(CONFIG))
+        (directory / "metrics.jsonl").write_text('{"step": 20, "loss": [1, 2], "seconds": 3.0}\n')
+        found.append(dataclasses.replace(each, directory=directory))
+    return found
+
+
+def reported(
+    outcomes: Sequence[Outcome], folder: Path, failures: Sequence[Failure] = ()
+) -> tuple[dict[str, Any], Read]:
+    """The summary and the page about outcomes."""
+    page = own.report(Results(kept(outcomes, folder), list(failures)), folder / "out", title="Mine")
+    return json.loads((folder / "out" / "summary.json").read_text()), Read(page.read_text())
+
+
+def failure(each: Outcome) -> Failure:
+    return Failure(each.cell, each.directory, "the arm <fell> off")
+
+
+def part(each: Outcome, seeds: slice = slice(None), targets: slice = slice(None)) -> Outcome:
+    """Only some seeds or asked returns of an outcome."""
+    sweep = each.sweep
+    less = dataclasses.replace(
+        sweep,
+        seeds=sweep.seeds[seeds],
+        targets=sweep.targets[targets],
+        returns=sweep.returns[seeds, targets],
+        lengths=sweep.lengths[seeds, targets],
+    )
+    return dataclasses.replace(each, sweep=less)
+
+
+def table(folder: Path, name: str) -> dict[str, Mapping[str, str]]:
+    """The rows of a table's file, by their names."""
+    rows = csv.DictReader((folder / "out" / f"{name}.csv").read_text().splitlines())
+    return {next(iter(row.values())): row for row in rows}
+
+
+def test_a_grid_from_training_to_report(tmp_path: Path) -> None:
+    """Two files of one name, an environment without published scores, labels with anything in them."""
+    paths = [tmp_path / "one" / "logs.hdf5", tmp_path / "other" / "logs.hdf5"]
+    for path in paths:
+        path.parent.mkdir()
+        write_toy(path)
+    with h5py.File(paths[1], "r+") as file:
+        file["rewards"][:] *= 0.5
+    labels = ["rvs", 'alpha = 0.1 | <i>"a"</i> & b/c']
+    small = {"width": 16, "batch_size": 4}
+    variants = [Variant(label, "rvs", small) for label in labels]
+    cells = grid([*map(str, paths)], variants, Scale("small", 20, 2, 3, points=3, precision="float32"))
+    # They differ in their seeds alone, so that one program trains them.
+    cells = tuple(dataclasses.replace(cell, seeds=(i % 2, 2)) for i, cell in enumerate(cells))
+    results = local.run(cells, tmp_path / "cells")
+    out = tmp_path / "out"
+    assert own.report(results, out, title="<Mine>") == out / "report.html"
+
+    page = Read((out / "report.html").read_text())
+    summary = json.loads((out / "summary.json").read_text())
+    assert set(summary["files"]) == {file.name for file in out.iterdir()}
+    assert {link for link in page.links if not link.startswith("#")} <= set(summary["files"])
+    assert len(list(out.glob("*.png"))) == 2
+    assert summary["title"] == "<Mine>"
+    assert summary["headline"] in page.text
+    assert [dataset["name"] for dataset in summary["datasets"]] == [*map(str, paths)]
+    # Nothing is said of the paper, nor of experts that are not known.
+    assert "the dataset's best return" in summary["headline"]
+    for word in ("paper", "claim", "expert", "D4RL"):
+        assert word not in page.text
+    assert "command" not in summary["provenance"]
+    assert "mujoco" in summary["provenance"]["versions"]
+
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    assert len(rows) == 2 * 2 * 2 * 3 * 3  # datasets, labels, seeds, targets, episodes
+    assert '\\<i>"a"\\</i>' in (out / "scores.md").read_text()  # no markup in Markdown either
+    shown = table(tmp_path, "scores")
+    assert set(shown) == {"one/logs.hdf5", "other/logs.hdf5", "average"}
+    for path, each in zip(paths, results.outcomes[::2], strict=True):
+        for label in labels:
+            scores = [
+                float(row["normalized"])
+                for row in rows
+                if (row["dataset"], row["method"]) == (str(path), label)
+                and float(row["target"]) == pytest.approx(each.dataset.best)
+            ]
+            found = shown[f"{path.parent.name}/logs.hdf5"][label]
+            assert float(found) == pytest.approx(np.mean(scores))
+
+
+def test_the_headline_names_the_best_on_average(tmp_path: Path) -> None:
+    outcomes = [
+        outcome("hopper-medium", "rvs", (20, 50, 60, 0), apart=1),
+        outcome("hopper-medium", "cwbc", (20, 50, 50, 25), apart=1),
+        outcome("walker2d-medium", "rvs", (20, 50, 10, 5), apart=1),
+        outcome("walker2d-medium", "cwbc", (20, 40, 40, 40), apart=1),
+    ]
+    summary, page = reported(outcomes, tmp_path)
+    headline = summary["headline"]
+    # (50 + 40) / 2 against (60 + 10) / 2; of the best points 25/50 and 40/40, 0/60 and 5/50.
+    assert "Asked for the expert return, cwbc scores highest, 45.0 on average over 2 datasets" in headline
+    assert "cwbc keeps 75\u00a0% of its best score; rvs keeps 5\u00a0%." in headline
+    assert "not clearly above rvs" in headline  # each is better on one of the two
+    assert "Performance profiles at 1× expert" in page.text
+    assert summary["provenance"]["training time"] == "12 s for all 4 cells"
+    overall = table(tmp_path, "overall")
+    assert overall["rvs"]["P(better)"] == ""
+    assert float(overall["cwbc"]["P(better)"]) == 0.5
+    assert float(overall["cwbc"]["mean"]) == pytest.approx(45)
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ({"a": 50.0}, "a scores 50.0 on hopper-medium."),
+        ({"a": 50.0, "b": 40.0}, "a scores highest, 50.0 on hopper-medium."),
+        ({"a": 50.0, "b": 50.04}, "all 2 methods score 50.0 on hopper-medium."),
+        ({"a": 50.0, "b": 50.04, "c": 1.0}, "a and b score highest, 50.0 on hopper-medium."),
+        ({"a": 50.0, "b": 49.0, "c": 1.0}, "a scores highest, 50.0 on hopper-medium, not clearly above b."),
+        ({"a": -5.0, "b": -5.5}, "a scores highest, −5.0 on hopper-medium, not clearly above b."),
+    ],
+)
+def test_the_headline_says_how_much_it_means(scores: dict[str, float], said: str, tmp_path: Path) -> None:
+    outcomes = [outcome("hopper-medium", label, (-9, -9, at, -9), apart=1) for label, at in scores.items()]
+    summary, _ = reported(outcomes, tmp_path)
+    assert said in summary["headline"]
+    assert ("overall" in summary["tables"]) == (len(scores) > 1)
+
+
+def test_one_seed_is_told(tmp_path: Path) -> None:
+    outcomes = [part(each, slice(1)) for each in curves(TWO, rvs=HOLDS, dt=FALLS)]
+    summary, page = reported(outcomes, tmp_path)
+    assert "rvs scores highest, 50.0 on average over 2 datasets, with one seed each." in summary["headline"]
+    assert "no intervals" in page.text
+    assert "±" not in page.text
+
+
+@pytest.mark.parametrize("targets", [slice(0, 2), slice(2, 3), slice(3, 4)])
+def test_returns_that_were_not_asked_leave_cells_empty(targets: slice, tmp_path: Path) -> None:
+    """The curves have a low point, the dataset's best, 1x and 2x expert."""
+    outcomes = [part(each, targets=targets) for each in curves(TWO, rvs=(20, 45, 40, 30), dt=HOLDS)]
+    summary, page = reported(outcomes, tmp_path)
+    near, far = targets.start == 2, targets.start == 3
+    for name, numbers in table(tmp_path, "scores").items():
+        assert bool(numbers["rvs"]) == near, name
+    rows = table(tmp_path, "named-returns")
+    assert {bool(row["2× expert"]) for row in rows.values()} == {far}
+    assert {bool(row["retention"]) for row in rows.values()} == {far}
+    if near:
+        assert "dt scores highest, 50.0" in summary["headline"]
+    elif far:
+        assert "dt keeps 100\u00a0%" in summary["headline"]  # its best point is the only one
+    else:
+        assert "At its best asked return, dt scores 50.0; rvs scores 45.0 (" in summary["headline"]
+    assert "A dash stands for what was not asked for" in page.text
+
+
+def test_what_failed_is_told_and_left_out(tmp_path: Path) -> None:
+    outcomes = curves(TWO, rvs=(20, 50, 30, 10), dt=HOLDS)
+    summary, page = reported(outcomes[1:], tmp_path, [failure(outcomes[0])])
+    assert "dt scores highest, 50.0 on walker2d-medium, where all were measured" in summary["headline"]
+    assert "1 of 4 cells failed" in page.text
+    assert "the arm <fell> off" in page.text
+    assert table(tmp_path, "overall")["dt"]["P(better) note"] == "than rvs"  # still the first
+    # Another dataset that fails as a whole keeps the names of the others as they were.
+    (tmp_path / "second").mkdir()
+    summary, _ = reported([outcomes[3]], tmp_path / "second", [failure(outcomes[0])])
+    assert "on walker2d-medium, where all were measured" in summary["headline"]
+    (tmp_path / "third").mkdir()
+    summary, _ = reported([outcomes[1], outcomes[2]], tmp_path / "third")
+    assert "cannot be compared as a whole" in summary["headline"]
+
+
+def test_a_grid_of_which_nothing_was_finished(tmp_path: Path) -> None:
+    outcomes = curves(TWO, rvs=HOLDS)
+    summary, page = reported([], tmp_path, list(map(failure, outcomes)))
+    assert summary["headline"] == "None of the 2 cells was finished."
+    assert page.text.count("the arm <fell> off") == 2
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"report.html", "summary.json"}
+    with pytest.raises(InputError, match="no cell to report on"):
+        own.report(Results([], []), tmp_path / "none")
+
+
+def test_datasets_with_and_without_experts_together(tmp_path: Path) -> None:
+    known = curves(TWO[:1], rvs=HOLDS)
+    about = dataclasses.replace(known[0].dataset, name="mine", environment="Mine-v0", lowest=100.0)
+    mine = outcome("hopper-medium", "rvs", (30, 60, 60, 60), about=about)
+    summary, page = reported([*known, mine], tmp_path)
+    assert "the expert return or the dataset's best return, rvs scores 55.0" in summary["headline"]
+    assert "Without published reference returns (mine)" in page.text
+
+
+def test_labels_and_seeds_that_do_not_match(tmp_path: Path) -> None:
+    outcomes = curves(TWO, rvs=HOLDS, dt=FALLS)
+    fewer = [part(outcomes[0], slice(1)), *outcomes[1:]]
+    summary, _ = reported(fewer, tmp_path)
+    assert "rvs scores highest, 50.0" in summary["headline"]
+    overall = table(tmp_path, "overall")
+    assert overall["rvs"]["IQM"] == ""
+    assert overall["dt"]["IQM"] != ""
+    results = kept([outcomes[0], outcomes[0]], tmp_path / "twice")
+    with pytest.raises(InputError, match="two cells on cwbc/hopper/medium-v0 are called 'rvs'"):
+        own.report(Results(results, []), tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+    own.report(Results([results[0], results[0]], []), tmp_path / "same")  # one cell in two grids
+    assert (tmp_path / "same" / "seeds.csv").read_text().count("cwbc/") == 2 * 4  # seeds, targets
+
+
+def test_a_report_replaces_only_its_like(tmp_path: Path) -> None:
+    outcomes = curves(TWO, rvs=HOLDS)
+    reported(outcomes, tmp_path)
+    assert (tmp_path / "out" / "walker2d-medium.png").exists()
+    fewer = dataclasses.replace(outcomes[0], directory=tmp_path / "cells" / "0")
+    own.report(Results([fewer], []), tmp_path / "out")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["title"] == "out"
+    assert {file.name for file in (tmp_path / "out").iterdir()} == set(summary["files"])
+    results = Results([], [failure(outcomes[0])])
+    (tmp_path / "theirs").mkdir()
+    for name, content in {"diary.txt": "dear diary", "summary.json": '{"methods": {}}'}.items():
+        (tmp_path / "theirs" / name).write_text(content)
+        with pytest.raises(InputError, match=r"holds other files.*give another directory"):
+            own.report(results, tmp_path / "theirs")
+    (tmp_path / "theirs" / "summary.json").write_text('{"item": {"name": "table1"}, "files": []}')
+    with pytest.raises(InputError, match="holds the report of table1"):
+        own.report(results, tmp_path / "theirs")
+    (tmp_path / "grid" / ".leases").mkdir(parents=True)
+    with pytest.raises(InputError, match="holds cells"):
+        own.report(results, tmp_path / "grid")
+    with pytest.raises(InputError, match="cannot be a directory"):
+        own.report(results, tmp_path / "theirs" / "diary.txt" / "in")
+
+
+def test_profiles_of_scores_below_zero_go_down_from_one() -> None:
+    evidence = Evidence.of(curves(TWO, apart=1, rvs=(-9, -9, -4, -9), dt=(-9, -9, -2, -9)), TWO)
+    (chart,) = Overall.of(evidence, ["rvs", "dt"]).profiles()
+    for values in chart.hovering.values.values():
+        shares = [value[0] for value in values if value is not None]
+        assert (shares[0], shares[-1]) == (1.0, 0.0)
+        assert shares == sorted(shares, reverse=True)
+
+
+def test_datasets_with_one_short_name_are_told_apart() -> None:
+    paths = ["a/logs.csv", "/x/b/logs.csv", "c.hdf5", "./c.hdf5", "d/c.csv", "e.hdf5"]
+    shown = ["a/logs.csv", "b/logs.csv", "c.hdf5", "./c.hdf5", "c.csv", "e"]
+    assert list(distinct_names(paths).values()) == shown
+    stored = ["cwbc/hopper/medium-v0", "d4rl/hopper/medium-v2", "cwbc/hopper/expert-v0"]
+    assert list(distinct_names(stored).values()) == [*stored[:2], "hopper-expert"]
+    assert distinct_names(["mujoco/hopper/medium-v0", "mujoco/hopper/expert-v0"]) == {
+        "mujoco/hopper/medium-v0": "medium-v0",
+        "mujoco/hopper/expert-v0": "expert-v0",
+    }
+
+
+def test_evidence_keeps_datasets_of_one_short_name_apart() -> None:
+    both = [outcome("hopper-medium", "rvs", scores) for scores in (HOLDS, FALLS)]
+    theirs = dataclasses.replace(
+        both[1], cell=dataclasses.replace(both[1].cell, dataset="d4rl/hopper/medium-v2")
+    )
+    evidence = Evidence.of([both[0], theirs], ())
+    found = {dataset: each["rvs"].at_expert for dataset, each in evidence.measured.items()}
+    assert found == pytest.approx({"cwbc/hopper/medium-v0": 50, "d4rl/hopper/medium-v2": 10})
+
+
+@given(st.sets(st.text("aA./-_ é", min_size=1, max_size=8), max_size=8))
+def test_no_two_names_or_files_are_the_same(names: set[str]) -> None:
+    short = distinct_names(sorted(names))
+    assert set(short) == names
+    assert len(set(short.values())) == len(names)
+    assert all(short.values())
+    files = file_names(short.values())
+    assert len({file.lower() for file in files.values()}) == len(names)
+    for file in files.values():
+        assert Path(file).name == file
+        assert not file.startswith(".")
