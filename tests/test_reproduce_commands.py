@@ -96,12 +96,14 @@ def test_an_item_from_data_to_report(
     assert run("reproduce", "max-return", *TINY) == 0
     said = capsys.readouterr().out
     out = tmp_path / "runs" / "reproduce" / "max-return-quick-part"
-    assert {"report.html", "summary.json", "claims.md", "results.csv", "max-return.md", "max-return.csv"} <= {
+    assert {"report.html", "summary.json", "claims.md", "seeds.csv", "max-return.md", "max-return.csv"} <= {
         file.name for file in out.iterdir()
     }
     assert len(list(out.glob("*.png"))) == 1
-    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
-    assert {row["dataset"] for row in rows} == {str(tmp_path / "toy.hdf5")}
+    cells = list(csv.DictReader((out / "cells.csv").read_text().splitlines()))
+    assert {cell["dataset"] for cell in cells} == {str(tmp_path / "toy.hdf5")}
+    lines = [(Path(cell["directory"]) / "results.csv").read_text().splitlines() for cell in cells]
+    rows = [row for of_cell in lines for row in csv.DictReader(of_cell)]
     assert {row["method"] for row in rows} == {"rvs", "rvs+cwbc"}
     assert "4.0" in {row["target"] for row in rows}  # 0.8 of the toy's best, 5
     of_seeds = list(csv.DictReader((out / "seeds.csv").read_text().splitlines()))

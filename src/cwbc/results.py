@@ -102,11 +102,11 @@ def write_results(path: Path, sweeps: Sequence[Sweep], task: Task) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for sweep in sweeps:
-        writer.writerows(episodes(sweep, task))
+        writer.writerows(_episodes(sweep, task))
     write_atomically(path, text.getvalue())
 
 
-def episodes(sweep: Sweep, task: Task) -> Iterator[tuple[object, ...]]:
+def _episodes(sweep: Sweep, task: Task) -> Iterator[tuple[object, ...]]:
     """Every episode, as COLUMNS."""
     scores = task.normalize(sweep.returns)
     for s, t, e in np.ndindex(sweep.returns.shape):

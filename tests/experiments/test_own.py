@@ -114,7 +114,10 @@ def test_a_grid_from_training_to_report(tmp_path: Path) -> None:
     assert "command" not in summary["provenance"]
     assert "mujoco" in summary["provenance"]["versions"]
 
-    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    rows = []
+    for cell in csv.DictReader((out / "cells.csv").read_text().splitlines()):
+        of_cell = csv.DictReader((Path(cell["directory"]) / "results.csv").read_text().splitlines())
+        rows += [row | {"dataset": cell["dataset"], "method": cell["method"]} for row in of_cell]
     assert len(rows) == 2 * 2 * 2 * 3 * 3  # datasets, labels, seeds, targets, episodes
     assert '\\<i>"a"\\</i>' in (out / "scores.md").read_text()  # no markup in Markdown either
     shown = table(tmp_path, "scores")

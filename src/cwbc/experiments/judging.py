@@ -108,12 +108,12 @@ def gained(
     """A claim that one method improves on another by some share on average: at least half of it must show."""
     pairs = list(scores)
     if not pairs:
-        return untold(text, f"{names[0]} and {names[1]} were not measured together")
+        return untold(text, f"no dataset was measured with both {names[0]} and {names[1]}")
     ours, theirs = (average(column) for column in zip(*pairs, strict=True))
     found = gain(ours, theirs)
     numbers = f"{names[0]} {score(ours)}, {names[1]} {score(theirs)} on average over {len(pairs)} dataset(s)"
     if found is None:
-        return untold(text, f"{names[1]} scores {score(theirs)}, of which no share can be taken ({numbers})")
+        return untold(text, f"no share can be taken of a score of {score(theirs)} ({numbers})")
     rule = f"Average gain of at least {percent(published / 2)}, half of the paper's"
     return decided(text, rule, found >= published / 2, f"{numbers}: {percent(found)}")
 

@@ -18,11 +18,10 @@ from cwbc.grids.outcomes import Failure, Outcome, Results
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
-from cwbc.results import COLUMNS, episodes
 from cwbc.wording import amount
 
 PAGE, SUMMARY = "report.html", "summary.json"
-RESULTS, SEEDS = "results.csv", "seeds.csv"  # every episode, and their means by seed
+CELLS, SEEDS = "cells.csv", "seeds.csv"  # where every episode is, and their means by seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +53,7 @@ def write(out: Path, report: Report) -> list[str]:
     out.mkdir(parents=True, exist_ok=True)
     written: dict[str, str | bytes] = {**report.files}
     if outcomes := report.results.outcomes:
-        written |= {RESULTS: _results(outcomes), SEEDS: _seeds(outcomes)}
+        written |= {CELLS: _cells(outcomes), SEEDS: _seeds(outcomes)}
     for name, table in report.findings.tables.items():
         written |= {f"{name}.md": table.to_markdown(), f"{name}.csv": table.to_csv()}
     written |= _pictures(report)
@@ -94,10 +93,9 @@ def _pictures(report: Report) -> dict[str, bytes]:
 
 
 def _summary(report: Report) -> dict[str, Any]:
-    tables = {name: csv.reader(io.StringIO(t.to_csv())) for name, t in report.findings.tables.items()}
     return {
         **report.summary,
-        "tables": {name: list(rows) for name, rows in tables.items()},
+        "tables": {name: table.plain() for name, table in report.findings.tables.items()},
         "remarks": list(report.remarks),
         "failures": [
             {"dataset": f.cell.dataset, "method": f.cell.label, "reason": f.reason}
@@ -113,14 +111,12 @@ def failed(failure: Failure) -> str:
     return f"{failure.cell.dataset}, {failure.cell.label}: {failure.reason}"
 
 
-def _results(outcomes: Sequence[Outcome]) -> str:
-    """Every episode, as in a run's results.csv, with the dataset before it."""
+def _cells(outcomes: Sequence[Outcome]) -> str:
+    """Where each cell lies, with all that was measured and trained in it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("dataset", *COLUMNS))
-    for outcome in outcomes:
-        dataset = outcome.cell.dataset
-        writer.writerows((dataset, *row) for row in episodes(outcome.sweep, outcome.dataset.task))
+    writer.writerow(("dataset", "method", "directory"))
+    writer.writerows((each.cell.dataset, each.cell.label, each.directory) for each in outcomes)
     return text.getvalue()
 
 

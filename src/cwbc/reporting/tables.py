@@ -121,8 +121,8 @@ class Table:
             texts.insert(1, "-" * (width - 1) + (":" if number else "-"))
         return "".join(f"| {' | '.join(line)} |\n" for line in zip(*columns, strict=True))
 
-    def to_csv(self) -> str:
-        """The numbers themselves, each kind in a column of its own."""
+    def plain(self) -> list[tuple[object, ...]]:
+        """The numbers themselves, each kind in a column of its own; the names of the columns come first."""
         columns: list[list[object]] = [[self.head, *(row.name for row in self.rows)]]
         for i, column in enumerate(self.columns):
             cells = [row.cells[i] for row in self.rows]
@@ -131,8 +131,12 @@ class Table:
                 found = [_plain(getattr(cell, name)) for cell in cells]
                 if any(value not in (None, "") for value in found):
                     columns.append([f"{column.name} {name.replace('_', ' ')}", *found])
+        return list(zip(*columns, strict=True))
+
+    def to_csv(self) -> str:
+        """The same as a file."""
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
+        csv.writer(text, lineterminator="\n").writerows(self.plain())
         return text.getvalue()
 
     def _notes(self, index: int) -> list[str]:
