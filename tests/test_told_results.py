@@ -1,0 +1,88 @@
+"""The scores that the README and the docs tell are those that lie in results/."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cwbc.experiments.naming import short_name
+from cwbc.tasks import TASKS
+from cwbc.wording import percent, score
+
+ROOT = Path(__file__).parents[1]
+Curve = dict[float, list[float]]  # the scores of all seeds, by asked return
+
+
+@functools.cache
+def curves() -> dict[str, dict[str, Curve]]:
+    """Those of Table 1, by method and dataset."""
+    found: dict[str, dict[str, Curve]] = {}
+    with (ROOT / "results" / "table1" / "seeds.csv").open() as file:
+        for row in csv.DictReader(file):
+            curve = found.setdefault(row["method"], {}).setdefault(short_name(row["dataset"]), {})
+            curve.setdefault(float(row["target"]), []).append(float(row["normalized"]))
+    return found
+
+
+def near(dataset: str, curve: Curve) -> list[float]:
+    return curve[TASKS[dataset.split("-")[0]].expert_return]
+
+
+def far(dataset: str, curve: Curve) -> list[float]:
+    return curve[TASKS[dataset.split("-")[0]].far_return]
+
+
+def top(dataset: str, curve: Curve) -> list[float]:
+    return max(curve.values(), key=np.mean)
+
+
+def average(method: str, scores: Callable[[str, Curve], list[float]]) -> float:
+    return float(np.mean([np.mean(scores(*item)) for item in curves()[method].items()]))
+
+
+def lines(file: str) -> list[str]:
+    """Without emphasis."""
+    return (ROOT / file).read_text().replace("**", "").splitlines()
+
+
+@pytest.mark.parametrize("method", ["rvs", "rvs+cwbc"])
+def test_the_readme_tells_the_averages_of_table_1(method: str) -> None:
+    kept = np.mean([np.mean(far(*item)) / np.mean(top(*item)) for item in curves()[method].items()])
+    numbers = (
+        score(average(method, near)),
+        score(average(method, far)),
+        percent(float(kept)).replace("\u00a0", " "),
+        score(average(method, top)),
+    )
+    assert f"| `{method}` | {' | '.join(numbers)} |" in lines("README.md")
+
+
+@pytest.mark.parametrize("dataset", sorted(curves()["rvs"]))
+def test_the_docs_tell_the_scores_of_table_1(dataset: str) -> None:
+    (line,) = (line for line in lines("docs/results.md") if line.startswith(f"| {dataset} |"))
+    told = [
+        f"{score(float(np.mean(scores)))} ± {score(float(np.std(scores)))}"
+        for at in (near, far)
+        for scores in (at(dataset, curves()[method][dataset]) for method in ("rvs", "rvs+cwbc"))
+    ]
+    assert " | ".join(told) in line
+
+
+@pytest.mark.parametrize("method", ["rvs", "rvs+w", "rvs+c", "rvs+cwbc", "rvs+f", "rvs+f+c"])
+def test_the_docs_tell_what_the_parts_do(method: str) -> None:
+    summary = json.loads((ROOT / "results" / "hard-filtering" / "summary.json").read_text())
+    names, *rows = summary["tables"]["overall"]
+    row = next(found for row in rows if (found := dict(zip(names, row, strict=True)))["method"] == method)
+    centres = [
+        f"{score(row[name])} ({score(row[f'{name} low'])} to {score(row[f'{name} high'])})"
+        for name in ("IQM", "IQM at 2×")
+    ]
+    kept = percent(row["retention"]).replace("\u00a0", " ")
+    told = " | ".join([score(row["mean"]), *centres, kept])
+    assert any(line.startswith(f"| `{method}`") and told in line for line in lines("docs/results.md"))
