@@ -357,3 +357,24 @@ def test_the_package_and_its_help_import_next_to_nothing() -> None:
     for command in ("compare", "train", "data import", "behaviours train"):
         imported = modules_of(f"from cwbc.cli import main; main({[*command.split(), '--help']})")
         assert imported <= {*parser, "typeguard"}  # which tells options that may be absent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("train", "x", "rvs", "--seeds=two"), "'two' is not a whole number"),
+        (("train", "x", "rvs", "--steps=None"), "'None' is not a whole number"),
+        (("train", "x", "rvs", "--learning-rate=fast"), "'fast' is not a number"),
+        (("train", "x", "rvs", "--device=tpu"), "Expected one of ('cpu', 'gpu')"),
+        (("reproduce", "table1", "--data=mine"), "Expected one of ('ours', 'd4rl')"),
+        (("behaviours", "train", "x", "--steps=1.5"), "'1.5' is not a whole number"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told_plainly(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 2
+    said = " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert told in said
+    for technical in ("class", "NoneType", "INT", "instantiated"):
+        assert technical not in said

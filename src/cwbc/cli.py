@@ -35,6 +35,7 @@ from cwbc.option_types import (
     WeightingOptions,
     Whole,
 )
+from cwbc.option_values import READ
 
 Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
 DataPlace = Annotated[Literal["device", "host"] | None, arg(metavar="device|host", help_behavior_hint="")]
@@ -216,6 +217,7 @@ def main(arguments: list[str] | None = None) -> None:
             Command,
             args=arguments,
             prog="cwbc",
+            registry=READ,
             description="Reliable return-conditioned behavioural cloning for offline reinforcement learning. "
             "`cwbc COMMAND --help` explains a command; `cwbc --version` tells the version.",
         )
