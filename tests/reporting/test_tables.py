@@ -104,3 +104,19 @@ def test_heat_is_relative_to_the_highest() -> None:
         "--share:100%",
         "--share:25%",
     ]
+
+
+def test_groups_stand_before_names_and_have_a_column_of_their_own() -> None:
+    rows = [Row("rvs, wide", [Cell(1.0)], group="hopper"), Row("dt", [Cell(2.0)], group="walker2d")]
+    table = Table("method", [Column("score")], rows, groups="dataset")
+    assert table.plain() == [
+        ("dataset", "method", "score"),
+        ("hopper", "rvs, wide", 1.0),
+        ("walker2d", "dt", 2.0),
+    ]
+    heading, _, first, second = table.to_markdown().splitlines()
+    assert [line.split(" |")[0] for line in (heading, first, second)] == [
+        "| dataset, method  ",
+        "| hopper, rvs, wide",
+        "| walker2d, dt     ",
+    ]

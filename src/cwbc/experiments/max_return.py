@@ -103,14 +103,15 @@ def _matches(evidence: Evidence, rvs: Mapping[str, Mapping[str, float]]) -> Clai
 def _table(evidence: Evidence) -> Table:
     rows = [
         Row(
-            f"{dataset}, {label}",
+            label,
             [showing.cell_at(measured, target) for target in strategies(measured).values()],
+            group=dataset,
         )
         for dataset, methods in evidence.measured.items()
         for label, measured in methods.items()
     ]
-    names = list(_names(evidence))
-    return Table("dataset, method", [Column(name, better="higher") for name in names], rows, best_of="row")
+    columns = [Column(name, better="higher") for name in _names(evidence)]
+    return Table("method", columns, rows, best_of="row", groups="dataset")
 
 
 def _names(evidence: Evidence) -> Mapping[str, float]:

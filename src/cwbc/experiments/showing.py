@@ -62,7 +62,7 @@ def landmark_table(evidence: Evidence) -> Table:
     ]
     rows = [
         Row(
-            f"{dataset}, {label}",
+            label,
             [
                 *([cell_at(measured, measured.dataset.best)] if near != best else []),
                 cell_at(measured, measured.task.expert_return),
@@ -70,11 +70,12 @@ def landmark_table(evidence: Evidence) -> Table:
                 Cell(measured.top),
                 Cell(measured.retention),
             ],
+            group=dataset,
         )
         for dataset, methods in evidence.measured.items()
         for label, measured in methods.items()
     ]
-    return Table("dataset, method", columns, rows, title="Scores at the named returns")
+    return Table("method", columns, rows, title="Scores at the named returns", groups="dataset")
 
 
 def curves(evidence: Evidence) -> list[Chart]:

@@ -62,6 +62,12 @@ class Row:
     series: str | None = None
     tags: tuple[str, ...] = ()
     written: Callable[[float], str] | None = None  # where its numbers are not of the columns' kind
+    group: str = ""  # what it belongs to
+
+    @property
+    def title(self) -> str:
+        """All of its name."""
+        return f"{self.group}, {self.name}" if self.group else self.name
 
 
 class _Shown(NamedTuple):
@@ -87,11 +93,12 @@ class Table:
     heat: bool = False  # the higher a number of the table, the stronger its ground
     best_of: Literal["column", "row"] = "column"  # where a number has to be the best to be emphasized
     title: str = ""
+    groups: str = ""  # what the rows' groups are
 
     def to_html(self) -> str:
         """The table in a box that scrolls by itself, so that the page around it never does."""
         shown = [[self._shown(i, row) for i in range(len(self.columns))] for row in self.rows]
-        names = [f'<th scope="col">{escape(self.head)}</th>', *map(self._heading, range(len(self.columns)))]
+        names = [f'<th scope="col">{escape(self._head)}</th>', *map(self._heading, range(len(self.columns)))]
         highest = max((cell.number or 0.0 for cells in shown for cell in cells), default=0.0)
         body = "\n".join(
             f"<tr{_hidden_with(row.series)}>{self._name(row)}"
@@ -102,15 +109,15 @@ class Table:
         dense = ' class="dense"' if len(self.columns) > _MANY else ""
         return (
             f'<div class="table">{title}<div class="box" tabindex="0" role="region" '
-            f'aria-label="by {escape(self.head)}">'
+            f'aria-label="by {escape(self._head)}">'
             f"<table{dense}><thead><tr>{''.join(names)}</tr></thead>\n<tbody>{body}</tbody></table></div>"
             '<p class="hint">scroll the table sideways for more →</p></div>'
         )
 
     def to_markdown(self) -> str:
         """The table in GitHub's Markdown, its columns aligned in the source as well."""
-        names = [" ".join([row.name, *(f"({tag})" for tag in row.tags)]) for row in self.rows]
-        columns = [[self.head, *names]]
+        names = [" ".join([row.title, *(f"({tag})" for tag in row.tags)]) for row in self.rows]
+        columns = [[self._head, *names]]
         for i, column in enumerate(self.columns):
             name = " ".join([column.name, *(f"({note})" for note in self._notes(i))])
             columns.append([name, *(_marked_down(self._shown(i, row)) for row in self.rows)])
@@ -124,6 +131,8 @@ class Table:
     def plain(self) -> list[tuple[object, ...]]:
         """The numbers themselves, each kind in a column of its own; the names of the columns come first."""
         columns: list[list[object]] = [[self.head, *(row.name for row in self.rows)]]
+        if self.groups:
+            columns.insert(0, [self.groups, *(row.group for row in self.rows)])
         for i, column in enumerate(self.columns):
             cells = [row.cells[i] for row in self.rows]
             columns.append([column.name, *(_plain(cell.value) for cell in cells)])
@@ -138,6 +147,10 @@ class Table:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(self.plain())
         return text.getvalue()
+
+    @property
+    def _head(self) -> str:
+        return f"{self.groups}, {self.head}" if self.groups else self.head
 
     def _notes(self, index: int) -> list[str]:
         """What stands below the name of a column."""
@@ -184,7 +197,7 @@ class Table:
         return f'<th scope="col"{_hidden_with(column.series)}>{name}{notes}</th>'
 
     def _name(self, row: Row) -> str:
-        name = f'{self._mark(row.series)}<span class="name">{escape(row.name)}</span>'
+        name = f'{self._mark(row.series)}<span class="name">{escape(row.title)}</span>'
         tags = "".join(f'<span class="tag">{escape(tag)}</span>' for tag in row.tags)
         return f'<th scope="row">{name}{tags}</th>'
 
