@@ -42,6 +42,17 @@ def top(dataset: str, curve: Curve) -> list[float]:
     return max(curve.values(), key=np.mean)
 
 
+def best(dataset: str, curve: Curve) -> list[float]:
+    """At the dataset's best return."""
+    return curve[min(curve, key=lambda target: abs(target - bests()[dataset]))]
+
+
+@functools.cache
+def bests() -> dict[str, float]:
+    summary = json.loads((ROOT / "results" / "table1" / "summary.json").read_text())
+    return {short_name(dataset["name"]): dataset["best"] for dataset in summary["datasets"]}
+
+
 def average(method: str, scores: Callable[[str, Curve], list[float]]) -> float:
     return float(np.mean([np.mean(scores(*item)) for item in curves()[method].items()]))
 
@@ -54,13 +65,9 @@ def lines(file: str) -> list[str]:
 @pytest.mark.parametrize("method", ["rvs", "rvs+cwbc"])
 def test_the_readme_tells_the_averages_of_table_1(method: str) -> None:
     kept = np.mean([np.mean(far(*item)) / np.mean(top(*item)) for item in curves()[method].items()])
-    numbers = (
-        score(average(method, near)),
-        score(average(method, far)),
-        percent(float(kept)).replace("\u00a0", " "),
-        score(average(method, top)),
-    )
-    assert f"| `{method}` | {' | '.join(numbers)} |" in lines("README.md")
+    numbers = [score(average(method, scores)) for scores in (best, near, far)]
+    told = " | ".join([*numbers, percent(float(kept)).replace("\u00a0", " ")])
+    assert f"| `{method}` | {told} |" in lines("README.md")
 
 
 @pytest.mark.parametrize("dataset", sorted(curves()["rvs"]))
@@ -68,7 +75,7 @@ def test_the_docs_tell_the_scores_of_table_1(dataset: str) -> None:
     (line,) = (line for line in lines("docs/results.md") if line.startswith(f"| {dataset} |"))
     told = [
         f"{score(float(np.mean(scores)))} ± {score(float(np.std(scores)))}"
-        for at in (near, far)
+        for at in (best, near, far)
         for scores in (at(dataset, curves()[method][dataset]) for method in ("rvs", "rvs+cwbc"))
     ]
     assert " | ".join(told) in line

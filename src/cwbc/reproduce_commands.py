@@ -32,6 +32,7 @@ from cwbc.grids.standing import shown
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import RESULTS
+from cwbc.wording import counted
 
 if TYPE_CHECKING:
     from cwbc.commands import Session
@@ -221,7 +222,7 @@ def _small(item: Item, command: Reproduce) -> str:
     if not item.variants:
         return f"made of {made.DEFAULT_SIZE:,} steps where they were not there yet, not of D4RL's sizes"
     seeds, steps = command.seeds or QUICK.seeds, command.steps or QUICK.steps
-    return f"{seeds} seed(s), {steps:,} steps of small networks, {QUICK.episodes} episodes"
+    return f"{counted(seeds, 'seed')}, {steps:,} steps of small networks, {QUICK.episodes} episodes"
 
 
 def _print(item: Item, findings: Findings, results: Results, quick: bool, out: Path) -> None:

@@ -90,6 +90,11 @@ def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float
     return "; ".join(parts) + note
 
 
+def counted(number: int, what: str) -> str:
+    """How many there are of something: "1 seed", "2 seeds"."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def scored(values: Mapping[str, float]) -> str:
     """The scores of methods in words, the highest first."""
     order, note = _told(values)

@@ -150,7 +150,7 @@ def test_hard_filtering() -> None:
     findings = found("hard-filtering", outcomes)
     assert verdicts(findings) == [True] * 5
     assert "2.0 against 10.0" in findings.claims[-1].reason
-    assert "on average over 9 dataset(s)" in findings.claims[0].reason
+    assert "on average over 9 datasets" in findings.claims[0].reason
     little = [each for dataset in DATASETS for each in at_expert(dataset, {"rvs": 50, "rvs+f+c": 52})]
     assert claim(found("hard-filtering", little), "notable").verdict is False  # 4 %, and 11 were published
     scores = {label: 80 - at for label, at in scores.items()}

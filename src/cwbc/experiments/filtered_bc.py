@@ -9,7 +9,7 @@ from cwbc.experiments.judging import COMPARABLE, average, comparable, decided, g
 from cwbc.experiments.naming import REPLAYS, quality
 from cwbc.experiments.overall import Overall
 from cwbc.experiments.published import FILTERED_BC, QUALITIES
-from cwbc.wording import percent, score
+from cwbc.wording import counted, percent, score
 
 LABELS = ("filtered-bc", "rvs", "rvs+cwbc")
 _ORDER = tuple(FILTERED_BC.scores["rvs"])  # the table goes by quality
@@ -52,7 +52,7 @@ def _overall(found: dict[str, tuple[float, float]]) -> Claim:
     if not found:
         return untold(text, "no dataset has both")
     ours, theirs = (average(column) for column in zip(*found.values(), strict=True))
-    numbers = f"{score(ours)} against {score(theirs)} over {len(found)} dataset(s)"
+    numbers = f"{score(ours)} against {score(theirs)} over {counted(len(found), 'dataset')}"
     return decided(text, "Its average is the higher one", ours > theirs, numbers)
 
 

@@ -9,7 +9,7 @@ from cwbc.experiments.judging import average, best_on_average, decided, gained, 
 from cwbc.experiments.naming import REPLAYS
 from cwbc.experiments.overall import Overall
 from cwbc.experiments.published import DATASETS, HARD_FILTERING
-from cwbc.wording import percent, score
+from cwbc.wording import counted, percent, score
 
 LABELS = ("rvs", "rvs+w", "rvs+c", "rvs+cwbc", "rvs+f", "rvs+f+c")
 MUCH_SMALLER = 2 / 3
@@ -33,7 +33,11 @@ def findings(evidence: Evidence) -> Findings:
     ]
     table = showing.expert_table(evidence, LABELS, HARD_FILTERING, wins_over=dict.fromkeys(LABELS[1:], "rvs"))
     overall = Overall.of(evidence, LABELS)
-    tables = {"hard-filtering": table, "overall": overall.table(dict.fromkeys(LABELS[1:], "rvs"))}
+    tables = {
+        "hard-filtering": table,
+        "overall": overall.table(dict.fromkeys(LABELS[1:], "rvs")),
+        "named-returns": showing.landmark_table(evidence),
+    }
     return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
@@ -42,7 +46,7 @@ def _averages(evidence: Evidence, text: str, higher: str, lower: str) -> Claim:
     if not found:
         return untold(text, f"no dataset has {higher} and {lower}")
     one, other = (average(methods[i].at_expert for methods in found.values()) for i in (0, 1))
-    numbers = f"{score(one)} against {score(other)} over {len(found)} dataset(s)"
+    numbers = f"{score(one)} against {score(other)} over {counted(len(found), 'dataset')}"
     return decided(text, f"{higher} scores higher than {lower} at 1x expert on average", one > other, numbers)
 
 

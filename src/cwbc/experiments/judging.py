@@ -10,7 +10,7 @@ import numpy as np
 
 from cwbc.experiments.evidence import Measured
 from cwbc.experiments.item import Case, Claim
-from cwbc.wording import percent, score
+from cwbc.wording import counted, percent, score
 
 RELIABLE = 0.8  # of its best score, kept at twice the expert return
 COLLAPSED = 0.5  # of its best score: who keeps less has crashed
@@ -37,7 +37,7 @@ def on_datasets(
     holding, missing = sum(case.holds for case in cases), count - len(cases)
     needed = math.ceil(share * count - 1e-9)
     rest = f", {missing} not measured" if missing else ""
-    reason = f"{rule}. Holds on {holding} of {count}{rest}, needs {needed}."
+    reason = f"Rule: {rule}. Holds on {holding} of {count}{rest}, needs {needed}."
     if holding < needed <= holding + missing:
         were = "was" if len(cases) == 1 else "were"
         only = f"Only {len(cases)} of its {count} datasets {were} measured with all that it compares"
@@ -61,7 +61,7 @@ def unless_turned(claim: Claim, missing: Collection[str], verdict: bool) -> Clai
 
 def decided(text: str, rule: str, holds: bool, numbers: str) -> Claim:
     """A claim about numbers as a whole."""
-    return Claim(text, bool(holds), f"{rule}. {numbers}")
+    return Claim(text, bool(holds), f"Rule: {rule}. Found: {numbers}.")
 
 
 def untold(text: str, why: str) -> Claim:
@@ -93,7 +93,7 @@ def best_on_average(
     columns = {label: [of[label] for of in scores.values()] for label in next(iter(scores.values()))}
     means = {label: average(column) for label, column in columns.items()}
     highest = max(means, key=means.__getitem__)
-    numbers = f"{listed(means)} over {len(scores)} dataset(s)"
+    numbers = f"{listed(means)} over {counted(len(scores), 'dataset')}"
     return decided(text, f"Its average at 1x expert is the highest {among}", highest == best, numbers)
 
 
@@ -111,10 +111,11 @@ def gained(
         return untold(text, f"no dataset was measured with both {names[0]} and {names[1]}")
     ours, theirs = (average(column) for column in zip(*pairs, strict=True))
     found = gain(ours, theirs)
-    numbers = f"{names[0]} {score(ours)}, {names[1]} {score(theirs)} on average over {len(pairs)} dataset(s)"
+    datasets = counted(len(pairs), "dataset")
+    numbers = f"{names[0]} {score(ours)}, {names[1]} {score(theirs)} on average over {datasets}"
     if found is None:
         return untold(text, f"no share can be taken of a score of {score(theirs)} ({numbers})")
-    rule = f"Average gain of at least {percent(published / 2)}, half of the paper's"
+    rule = f"the average gain is at least half of the paper's {percent(published)}"
     return decided(text, rule, found >= published / 2, f"{numbers}: {percent(found)}")
 
 

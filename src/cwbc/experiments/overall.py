@@ -19,7 +19,7 @@ from cwbc.statistics import (
     performance_profile,
     probability_of_improvement,
 )
-from cwbc.wording import percent, score
+from cwbc.wording import counted, percent, score
 
 if TYPE_CHECKING:
     from cwbc.reporting.interactive import Chart
@@ -112,7 +112,8 @@ class Overall:
         def above(scores: Array) -> Array:
             return performance_profile(scores, thresholds)
 
-        seeds = min(map(len, self.at_expert.values()))
+        seeds = counted(min(map(len, self.at_expert.values())), "seed")
+        datasets = counted(len(self.datasets), "dataset")
         return [
             line_chart(
                 f"Performance profiles at {'1× expert' if self._has_experts else self.near.phrase}",
@@ -123,7 +124,7 @@ class Overall:
                 Axis("normalized score", limits=(ends[0], 1.01 * ends[1]), written=score),
                 Axis("share of runs above it", limits=(0.0, 1.02), written=lambda share: f"{share:.2f}"),
                 self.names,
-                f"{seeds} seed(s) on each of {len(self.datasets)} dataset(s). Higher and further right "
+                f"{seeds} on each of {datasets}. Higher and further right "
                 "is better; bands are 95 % bootstrap intervals over seeds.",
             )
         ]

@@ -25,7 +25,7 @@ from cwbc.experiments.naming import quality
 from cwbc.experiments.overall import Overall
 from cwbc.experiments.published import DATASETS, MAIN
 from cwbc.experiments.reliability import KEEPS, drops, reliable
-from cwbc.wording import percent, score
+from cwbc.wording import counted, percent, score
 
 LABELS = ("rvs", "rvs+cwbc", "dt", "dt+cwbc")
 VALUE_BASED = ("td3+bc", "cql", "iql")
@@ -51,7 +51,8 @@ def findings(evidence: Evidence) -> Findings:
     ]
     table = showing.expert_table(evidence, LABELS, MAIN, OTHERS, _BASES)
     overall = Overall.of(evidence, LABELS)
-    tables = {"table1": table, "overall": overall.table(_BASES)}
+    named = showing.landmark_table(evidence)
+    tables = {"table1": table, "overall": overall.table(_BASES), "named-returns": named}
     return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
@@ -110,7 +111,7 @@ def _low_quality(evidence: Evidence) -> Claim:
     low = [gain for dataset, gain in gains.items() if quality(dataset) == "medium-replay"]
     rest = [gain for dataset, gain in gains.items() if quality(dataset) != "medium-replay"]
     if not low or not rest:
-        return untold(text, "it takes medium-replay and other datasets, and only one kind was run")
+        return untold(text, "it takes dt and dt+cwbc on medium-replay and on other datasets")
     numbers = f"{score(average(low))} points on medium-replay, {score(average(rest))} on the others"
     rule = "The mean gain on medium-replay is positive and above that on the others"
     return decided(text, rule, average(low) > max(0.0, average(rest)), numbers)
@@ -136,7 +137,7 @@ def _competitive(evidence: Evidence) -> Claim:
         means[name] = average(MAIN.scores[name][dataset].mean for dataset in scores)
     holds = all(comparable(means["rvs+cwbc"], means[name], WELL) for name in VALUE_BASED)
     rule = f"Its average at 1x expert reaches {percent(WELL)} of what was published for each of them"
-    return decided(text, rule, holds, f"{listed(means)} over {len(scores)} dataset(s)")
+    return decided(text, rule, holds, f"{listed(means)} over {counted(len(scores), 'dataset')}")
 
 
 def _crashes(evidence: Evidence) -> Claim:

@@ -8,6 +8,7 @@ from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Findings, Item
 from cwbc.experiments.judging import on_datasets
 from cwbc.experiments.naming import WALKERS
+from cwbc.experiments.published import DATASETS
 from cwbc.intervals import Array
 from cwbc.reporting.tables import Cell, Column, Row, Table
 from cwbc.weighting import ByReturn, TopFraction
@@ -41,7 +42,10 @@ def findings(evidence: Evidence) -> Findings:
             "The transformed distribution concentrates on high-return trajectories.",
             "More than half of what is drawn lies in the upper half of the range of returns",
             evidence.datasets,
-            {dataset: (share > 0.5, percent(share)) for dataset, share in high.items()},
+            {
+                dataset: (share > 0.5, f"{percent(share)}, of the data {percent(1 - low[dataset])}")
+                for dataset, share in high.items()
+            },
         ),
         on_datasets(
             "Filtering loses most of the data; weighting makes use of more of it.",
@@ -91,8 +95,8 @@ def high_share(returns: Array, probabilities: Array) -> float:
 ITEM = Item(
     "transformed",
     "Figure 4",
-    "the returns of the walker2d datasets before and after trajectory weighting; trains nothing",
-    WALKERS,
+    "the returns of the datasets before and after trajectory weighting; trains nothing",
+    DATASETS,
     WALKERS,
     (),
     findings,

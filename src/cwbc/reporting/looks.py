@@ -21,13 +21,16 @@ DARK = {
     "accent": "#5ab4ec", "grid": "#2a2f35", "axis": "#707a84", "beyond": "#242a30", "data": "#67727e",
     "good": "#3fcf9f", "bad": "#f59a5c", "shadow": "#00000080",
 }  # fmt: skip
-# Around a point that a path has moved to: circle, square, diamond and two triangles.
+# Around a point that a path has moved to: circle, square, diamond, two triangles, plus, cross and hexagon.
 _MARKERS = (
     "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0z",
     "m-3-3h6v6h-6z",
     "m0-4.4l4.4 4.4l-4.4 4.4l-4.4-4.4z",
     "m0-4l4 7h-8z",
     "m0 4l4-7h-8z",
+    "m-1.4-3.8h2.8v2.4h2.4v2.8h-2.4v2.4h-2.8v-2.4h-2.4v-2.8h2.4z",
+    "m0-1.9l1.9-1.9l1.9 1.9l-1.9 1.9l1.9 1.9l-1.9 1.9l-1.9-1.9l-1.9 1.9l-1.9-1.9l1.9-1.9l-1.9-1.9l1.9-1.9z",
+    "m0-4l3.5 2v4l-3.5 2l-3.5-2v-4z",
 )
 
 
