@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -97,20 +98,18 @@ class Table:
 
     def to_html(self) -> str:
         """The table in a box that scrolls by itself, so that the page around it never does."""
-        shown = [[self._shown(i, row) for i in range(len(self.columns))] for row in self.rows]
         names = [f'<th scope="col">{escape(self._head)}</th>', *map(self._heading, range(len(self.columns)))]
-        highest = max((cell.number or 0.0 for cells in shown for cell in cells), default=0.0)
-        body = "\n".join(
-            f"<tr{_hidden_with(row.series)}>{self._name(row)}"
-            f"{''.join(self._cell(*pair, highest) for pair in zip(self.columns, cells, strict=True))}</tr>"
-            for row, cells in zip(self.rows, shown, strict=True)
+        numbers = [cell.number or 0.0 for row in self.rows for cell in row.cells]
+        bodies = "\n".join(
+            self._body(group, list(rows), max(numbers, default=0.0))
+            for group, rows in itertools.groupby(self.rows, lambda row: row.group)
         )
         title = f"<h3>{escape(self.title)}</h3>" if self.title else ""
-        dense = ' class="dense"' if len(self.columns) > _MANY else ""
+        dense = ' class="dense"' if len(self.columns) > _MANY or self.groups else ""
         return (
             f'<div class="table">{title}<div class="box" tabindex="0" role="region" '
             f'aria-label="by {escape(self._head)}">'
-            f"<table{dense}><thead><tr>{''.join(names)}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+            f"<table{dense}><thead><tr>{''.join(names)}</tr></thead>\n{bodies}</table></div>"
             '<p class="hint">scroll the table sideways for more →</p></div>'
         )
 
@@ -196,8 +195,17 @@ class Table:
         name = f'{self._mark(column.series)}<span class="name">{escape(column.name)}</span>'
         return f'<th scope="col"{_hidden_with(column.series)}>{name}{notes}</th>'
 
+    def _body(self, group: str, rows: Sequence[Row], highest: float) -> str:
+        across = len(self.columns) + 1
+        lines = [f'<tr class="group"><th scope="rowgroup" colspan="{across}">{escape(group)}</th></tr>']
+        for row in rows:
+            pairs = zip(self.columns, (self._shown(i, row) for i in range(len(self.columns))), strict=True)
+            cells = "".join(self._cell(column, shown, highest) for column, shown in pairs)
+            lines.append(f"<tr{_hidden_with(row.series)}>{self._name(row)}{cells}</tr>")
+        return "<tbody>" + "\n".join(lines if group else lines[1:]) + "</tbody>"
+
     def _name(self, row: Row) -> str:
-        name = f'{self._mark(row.series)}<span class="name">{escape(row.title)}</span>'
+        name = f'{self._mark(row.series)}<span class="name">{escape(row.name)}</span>'
         tags = "".join(f'<span class="tag">{escape(tag)}</span>' for tag in row.tags)
         return f'<th scope="row">{name}{tags}</th>'
 
