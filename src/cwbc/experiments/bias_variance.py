@@ -80,8 +80,8 @@ def _claims(evidence: Evidence, found: Mapping[str, Mapping[str, Bound]]) -> lis
                     _less_biased(of, FILTERED)
                     and of[FILTERED].divergence >= HIGHLY * of[WEIGHTED].divergence,
                     f"divergence {of[FILTERED].divergence:.2g} against {of[WEIGHTED].divergence:.2g}, "
-                    f"bias {of[FILTERED].bias:.3f} against {of[WEIGHTED].bias:.3f}; not judged, the other term "
-                    f"of variance: {of[FILTERED].scarcity:.2g} against {of[WEIGHTED].scarcity:.2g}",
+                    f"bias {of[FILTERED].bias:.3f} against {of[WEIGHTED].bias:.3f}; not judged, the other "
+                    f"term of variance: {of[FILTERED].scarcity:.2g} against {of[WEIGHTED].scarcity:.2g}",
                 )
                 for dataset, of in found.items()
             },
