@@ -1,16 +1,37 @@
-"""Builders that many tests share: small trajectories, and files in D4RL's layout."""
+"""What many tests share: compiled programs, small trajectories, and files in D4RL's layout."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 from numpy.typing import ArrayLike
 
 from cwbc.datasets.arrays import from_arrays
 from cwbc.trajectories import Trajectories
+
+COMPILED = "JAX_COMPILATION_CACHE_DIR"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiling takes most of the time: what one process has compiled, the others read, for this session."""
+    if COMPILED in os.environ:  # one's own, or the session's in a process that it has started
+        return
+    folder = tempfile.TemporaryDirectory(prefix="cwbc-compiled-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ |= {COMPILED: folder.name, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without PNG files, to draw which takes longer than all else in a report."""
+    for name in ("reliability_figure", "training_figure", "returns_figure"):
+        monkeypatch.setattr(f"cwbc.reporting.{name}", lambda *_: None)
 
 
 def logged(*rewards: ArrayLike, name: str = "logged", **settings: Any) -> Trajectories:

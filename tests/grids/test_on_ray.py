@@ -63,13 +63,11 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What workers inherit: a store with the toy, and a place for compiled programs."""
+    """What workers inherit: a store with the toy, and where tests are found."""
     folder = tmp_path_factory.mktemp("ray")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(store.VARIABLE, str(folder / "store"))
         patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), *_python_path()]))
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder / "compiled"))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         data = toy_data(full_length=True)
         store.add(data.described(name="toy", environment=ENVIRONMENT), "tests")
