@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, HORIZON, toy_data
+from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, HORIZON, drawn, toy_data
 
 from cwbc import evaluation, simulators
 from cwbc.design import Design
@@ -30,8 +30,11 @@ def untrained(name: str, seeds: tuple[int, ...] = (0, 3), discrete: bool = False
     method = dataclasses.replace(method, network=dataclasses.replace(method.network, width=16, layers=1))
     data = toy_data(discrete=discrete)
     design = Design.fit(method, data, 4)
-    parameters = jax.vmap(lambda s: design.initialize(jax.random.key(s)))(np.asarray(seeds))
-    return Policies(design, parameters, seeds, *data.observation_statistics)
+    return Policies(design, parameters(design, seeds), seeds, *data.observation_statistics)
+
+
+def parameters(design: Design, seeds: tuple[int, ...]) -> Any:
+    return jax.tree.map(lambda *x: np.stack(x), *(drawn(design.initialize, seed) for seed in seeds))
 
 
 @pytest.mark.parametrize(
@@ -124,16 +127,18 @@ def test_of_two_halves_one_is_simulated_while_the_other_acts(monkeypatch: pytest
     assert threading.get_ident() not in simulator.threads
 
 
-@pytest.mark.parametrize("name", ["rvs", "dt"])
-def test_episodes_do_not_depend_on_the_halves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "episodes"), [("rvs", 3), ("dt", 2)])  # halves of 5 and 4; 3 and 3
+def test_episodes_do_not_depend_on_the_halves(
+    name: str, episodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Locomotion, "horizon", 12)
     hopper = Continuous((-1.0,) * 3, (1.0,) * 3)
     design = dataclasses.replace(untrained(name).design, observation_size=11, actions=hopper)
-    parameters = jax.vmap(lambda s: design.initialize(jax.random.key(s)))(np.arange(2))
-    policies = Policies(design, parameters, (0, 1), np.zeros(11, np.float32), np.ones(11, np.float32))
-    whole = evaluate(policies, "Hopper-v5", [1.0, 20.0, 3000.0], episodes=3)
+    statistics = np.zeros(11, np.float32), np.ones(11, np.float32)
+    policies = Policies(design, parameters(design, (0, 1)), (0, 1), *statistics)
+    whole = evaluate(policies, "Hopper-v5", [1.0, 20.0, 3000.0], episodes)
     monkeypatch.setattr(evaluation, "on_cpu", lambda: False)
-    halves = evaluate(policies, "Hopper-v5", [1.0, 20.0, 3000.0], episodes=3)
+    halves = evaluate(policies, "Hopper-v5", [1.0, 20.0, 3000.0], episodes)
     np.testing.assert_array_equal(whole.lengths, halves.lengths)
     np.testing.assert_allclose(whole.returns, halves.returns, rtol=1e-5)
     assert np.ptp(whole.returns, axis=2).min() > 0.01  # so that one taken for another would be seen

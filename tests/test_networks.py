@@ -22,11 +22,13 @@ NETWORKS: dict[str, Network] = {
 
 
 def inputs() -> dict[str, jax.Array]:
-    keys = jax.random.split(jax.random.key(1), 3)
+    generator = np.random.default_rng(1)
+    shapes = {"observations": (OBSERVATION,), "conditions": (), "actions": (ACTION,)}
     return {
-        "observations": jax.random.normal(keys[0], (WINDOWS, STEPS, OBSERVATION)),
-        "conditions": jax.random.normal(keys[1], (WINDOWS, STEPS)),
-        "actions": jax.random.normal(keys[2], (WINDOWS, STEPS, ACTION)),
+        **{
+            name: jnp.asarray(generator.normal(size=(WINDOWS, STEPS, *shape)), jnp.float32)
+            for name, shape in shapes.items()
+        },
         "timesteps": jnp.broadcast_to(jnp.arange(3, 3 + STEPS), (WINDOWS, STEPS)),
     }
 
@@ -156,9 +158,9 @@ def test_lower_precision_is_close_and_touches_only_hidden_products(name: str) ->
 
 
 def test_a_layer_takes_over_the_norm_before_it() -> None:
-    keys = jax.random.split(jax.random.key(0), 4)
-    before = {"scale": jax.random.normal(keys[0], (8,)), "bias": jax.random.normal(keys[1], (8,))}
-    layer, x = linear(keys[2], 8, 5), jax.random.normal(keys[3], (7, 8))
+    generator = np.random.default_rng(0)
+    before = {name: jnp.asarray(generator.normal(size=8), jnp.float32) for name in ("scale", "bias")}
+    layer, x = linear(jax.random.key(2), 8, 5), jnp.asarray(generator.normal(size=(7, 8)), jnp.float32)
     expected = dense(layer, layer_norm(before, x))
     np.testing.assert_allclose(
         dense(after_norm(before, layer), standardized(x)), expected, rtol=1e-4, atol=1e-5
@@ -166,7 +168,7 @@ def test_a_layer_takes_over_the_norm_before_it() -> None:
 
 
 def test_layer_norm_has_zero_mean_and_unit_variance() -> None:
-    x = 5 + 3 * jax.random.normal(jax.random.key(0), (7, 64))
+    x = jnp.asarray(np.random.default_rng(0).normal(5, 3, (7, 64)), jnp.float32)
     y = np.asarray(layer_norm(norm(64), x))
     np.testing.assert_allclose(y.mean(axis=-1), 0, atol=1e-5)
     np.testing.assert_allclose(y.var(axis=-1), 1, atol=1e-4)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from toys import HORIZON, toy_data
+from toys import HORIZON, drawn, toy_data
 
 from cwbc.design import Design
 from cwbc.errors import InputError
@@ -27,7 +27,7 @@ def policy(name: str, discrete: bool = False) -> Policy:
     method = dataclasses.replace(method, network=dataclasses.replace(method.network, width=16))
     data = toy_data(discrete=discrete)
     design = Design.fit(method, data, CONTEXT)
-    return Policy(design, design.initialize(jax.random.key(7)), *data.observation_statistics)
+    return Policy(design, drawn(design.initialize, 7), *data.observation_statistics)
 
 
 def history(episodes: int, steps: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -73,8 +73,8 @@ _outputs = jax.jit(Design.outputs, static_argnums=0)
 @pytest.mark.parametrize("name", BASES)
 def test_acting_equals_the_training_pass_on_the_same_history(name: str, discrete: bool) -> None:
     trained = policy(name, discrete)
-    observations, rewards = history(episodes=2, steps=HORIZON)
-    targets = [3.0, -2.0]
+    observations, rewards = history(episodes=3, steps=HORIZON)
+    targets = [3.0, -2.0, 0.5]
     trained.begin(targets)
     taken: list[NDArray[np.float32]] = []
     for t in range(HORIZON):  # more than twice the context window
@@ -133,9 +133,9 @@ def test_a_saved_policy_acts_the_same(tmp_path: Path, discrete: bool) -> None:
     loaded = Policy.load(tmp_path / "policy.safetensors")
     assert loaded.design == saved.design
     assert loaded.about == {"dataset": "toy"}
-    observations, rewards = history(episodes=2, steps=6)
+    observations, rewards = history(episodes=3, steps=6)
     for one in (saved, loaded):
-        one.begin([1.0, 2.0])
+        one.begin([1.0, 2.0, 3.0])
     for t in range(6):
         reward = None if t == 0 else rewards[t - 1]
         np.testing.assert_array_equal(saved.act(observations[t], reward), loaded.act(observations[t], reward))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from cwbc import streaming, updates
 from cwbc.design import Design
 from cwbc.hyperparameters import Numbers
 from cwbc.methods import Optimizer, Training, parse, small
-from cwbc.sampling import Source, Window, in_host_memory, to_device
+from cwbc.sampling import Episodes, Rows, Source, Window, in_host_memory, to_device
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Batch, Losses, State, batch_of, draw, initialize, losses, run_chunk, shares_of
 
@@ -54,8 +55,16 @@ def on(design: Design, window: Window, key: jax.Array) -> Batch:
     return batch_of(window, Numbers.of(design.method), jax.random.uniform(key, (window.raised,)), key)
 
 
-def loss(design: Design, parameters: dict[str, Any], batch: Batch) -> tuple[jax.Array, Losses]:
-    return losses(design, parameters | design.prepared(parameters), batch)
+@functools.partial(jax.jit, static_argnums=0)
+def loss(
+    design: Design, parameters: dict[str, Any], window: Window, key: jax.Array
+) -> tuple[jax.Array, Losses]:
+    return losses(design, parameters | design.prepared(parameters), on(design, window, key))
+
+
+def fresh(design: Design) -> Any:
+    """Parameters before the first step."""
+    return jax.tree.map(lambda x: np.asarray(x)[0], initialize(design, TRAINING, (0,)).parameters)
 
 
 def test_shares_make_the_sum_a_mean_over_the_mask() -> None:
@@ -66,10 +75,10 @@ def test_shares_make_the_sum_a_mean_over_the_mask() -> None:
 
 def test_the_prediction_loss_is_the_mean_over_unmasked_steps() -> None:
     data, design = toy_data(), tiny("rvs")
-    parameters = design.initialize(jax.random.key(0))
+    parameters = fresh(design)
     batch = window(data, [0, 1])
-    key = jax.random.key(1)
-    total, parts = loss(design, parameters, on(design, batch, key))
+    total, parts = loss(design, parameters, batch, jax.random.key(1))
+    batch = jax.device_get(batch)
     errors = []
     for row in range(2):
         for k in range(5):
@@ -85,24 +94,22 @@ def test_the_prediction_loss_is_the_mean_over_unmasked_steps() -> None:
 
 def test_the_conservative_loss_averages_over_the_selected_windows_alone() -> None:
     data, design = toy_data(), tiny("rvs+c")
-    parameters = design.initialize(jax.random.key(0))
+    parameters = fresh(design)
     key = jax.random.key(1)
     selected = int(np.argsort(data.returns)[-3])  # among the top 5 %, and short of the best
     batch = window(data, [selected, 0, 1])
     assert batch.selected.tolist() == [True, False, False]
     assert batch.shortfalls[0] > 0
-    parts = loss(design, parameters, on(design, batch, key))[1]
+    parts = loss(design, parameters, batch, key)[1]
     # By hand: that trajectory, raised to the best and by the amount drawn for it, scored as plain RvS is.
     assert design.method.regularizer is not None
     amount = design.method.regularizer.width * jax.random.uniform(key, (3,))[0]
     alone = window(data, [selected])
     raised = alone.returns_to_go + (data.best - data.returns[selected]) + amount
-    expected = loss(
-        tiny("rvs"), parameters, on(tiny("rvs"), dataclasses.replace(alone, returns_to_go=raised), key)
-    )
+    expected = loss(tiny("rvs"), parameters, dataclasses.replace(alone, returns_to_go=raised), key)
     np.testing.assert_allclose(float(parts["conservative"]), float(expected[0]), rtol=1e-5)
     np.testing.assert_allclose(
-        float(parts["loss"]), float(parts["prediction"] + parts["conservative"]), rtol=1e-6
+        float(parts["loss"]), float(parts["prediction"]) + float(parts["conservative"]), rtol=1e-6
     )
 
 
@@ -142,14 +149,14 @@ class Told:
 def test_no_selected_window_costs_nothing() -> None:
     data, design = toy_data(), tiny("rvs+c")
     key = jax.random.key(1)
-    parts = loss(design, design.initialize(key), on(design, window(data, [0, 1]), key))[1]
+    parts = loss(design, fresh(design), window(data, [0, 1]), key)[1]
     assert float(parts["conservative"]) == 0.0
     assert float(parts["loss"]) == float(parts["prediction"])
 
 
 def test_what_lies_past_the_end_is_never_trained_on() -> None:
     data, design = toy_data(), tiny("dt+c")
-    parameters = design.initialize(jax.random.key(0))
+    parameters = fresh(design)
     short = int(np.argmin(data.lengths))
     batch = window(data, [short])
     assert not batch.mask.all()
@@ -160,8 +167,8 @@ def test_what_lies_past_the_end_is_never_trained_on() -> None:
         actions=jnp.where(batch.mask[..., None], batch.actions, -0.5),
         returns_to_go=jnp.where(batch.mask, batch.returns_to_go, 1e6),
     )
-    clean = loss(design, parameters, on(design, batch, key))[0]
-    np.testing.assert_allclose(float(loss(design, parameters, on(design, garbage, key))[0]), float(clean))
+    clean = loss(design, parameters, batch, key)[0]
+    np.testing.assert_allclose(float(loss(design, parameters, garbage, key)[0]), float(clean))
 
 
 def train_state(design: Design, seeds: tuple[int, ...], cuts: list[int]) -> State:
@@ -242,18 +249,18 @@ def test_seeds_side_by_side_as_on_a_gpu_equal_seeds_in_turn(
 
 
 def test_methods_side_by_side_as_on_a_gpu_equal_methods_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    designs, seeds = [tiny("rvs+w+c"), tiny("rvs+c")], (0, 5)
+    designs, seeds = [tiny("rvs+w+c"), tiny("rvs+c")], (0, 5, 7)
     data = to_device(toy_data(), *(design.method for design in designs))
 
     def trained_together() -> tuple[State, Losses]:
         starts = [initialize(designs[0], TRAINING, seeds) for _ in designs]
-        start = jax.tree.map(lambda *x: jnp.concatenate(x), *starts)
+        start = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *starts)
         return run_chunk(designs[0], TRAINING, start, data, seeds, 0, 10)
 
     turns, losses_in_turn = trained_together()
     with side_by_side(monkeypatch):
         together, losses_together = trained_together()
-    assert losses_together["loss"].shape == (10, 4)
+    assert losses_together["loss"].shape == (10, 6)
     np.testing.assert_allclose(losses_together["loss"], losses_in_turn["loss"], rtol=1e-3)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, atol=1e-3), together.parameters, turns.parameters
@@ -262,11 +269,11 @@ def test_methods_side_by_side_as_on_a_gpu_equal_methods_in_turn(monkeypatch: pyt
 
 def test_the_learning_rate_warms_up_over_a_tenth_of_the_training() -> None:
     design = tiny("rvs")
-    before = initialize(design, TRAINING, (0,)).parameters["layer0"]["weight"]
+    before = np.asarray(initialize(design, TRAINING, (0,)).parameters["layer0"]["weight"])
     changes = []
     for steps in range(1, 6):
-        after = train_state(design, (0,), [1] * steps).parameters["layer0"]["weight"]
-        changes.append(float(jnp.abs(after - before).max()))
+        after = np.asarray(train_state(design, (0,), [1] * steps).parameters["layer0"]["weight"])
+        changes.append(float(np.abs(after - before).max()))
         before = after
     # Adam's first step has the size of the learning rate: a quarter of it, as 4 steps of 40 warm up.
     np.testing.assert_allclose(changes[0], design.method.optimizer.learning_rate / 4, rtol=0.02)
@@ -277,7 +284,7 @@ def adamw_by_hand(design: Design, gradients: Any, parameters: Any, learning_rate
     """The first step of AdamW: moments begin at 0 and are corrected, so it is g / (|g| + eps)."""
     decay = design.method.optimizer.weight_decay
     return jax.tree.map(
-        lambda p, g: p - learning_rate * (g / (jnp.abs(g) + 1e-8) + decay * p), parameters, gradients
+        lambda p, g: p - learning_rate * (g / (np.abs(g) + 1e-8) + decay * p), parameters, gradients
     )
 
 
@@ -287,12 +294,17 @@ def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
     optimizer = Optimizer(learning_rate=0.5, weight_decay=0.1, warmup_steps=1, clip_norm=1e-7)
     method = dataclasses.replace(method, network=network, optimizer=optimizer)
     design = Design.fit(method, toy_data(), TRAINING.context)
-    before = jax.tree.map(lambda x: x[0], initialize(design, TRAINING, (0,)).parameters)
-    after = jax.tree.map(lambda x: x[0], train_state(design, (0,), [1]).parameters)
+    before = fresh(design)
+    after = jax.tree.map(lambda x: np.asarray(x)[0], train_state(design, (0,), [1]).parameters)
     data = to_device(toy_data(), method)
-    batch = draw(TRAINING, data.episodes, data.numbers, jnp.uint32(0), jnp.int32(0), data.rows.at)
-    gradients = jax.grad(lambda p: loss(design, p, batch)[0])(before)
-    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
+
+    @jax.jit
+    def gradient(parameters: dict[str, Any], episodes: Episodes, numbers: Numbers, rows: Rows) -> Any:
+        batch = draw(TRAINING, episodes, numbers, jnp.uint32(0), jnp.int32(0), rows.at)
+        return jax.grad(lambda p: losses(design, p | design.prepared(p), batch)[0])(parameters)
+
+    gradients = jax.device_get(gradient(before, data.episodes, data.numbers, data.rows))
+    norm = np.sqrt(sum(np.sum(g**2) for g in jax.tree.leaves(gradients)))
     assert norm > 1e-7  # so it is clipped, to a size where Adam's epsilon shows it
     clipped = jax.tree.map(lambda g: g * 1e-7 / norm, gradients)
     expected = adamw_by_hand(design, clipped, before, 0.5)
@@ -302,10 +314,7 @@ def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
 def test_training_drops_out() -> None:
     design = tiny("dt")
     batch = window(toy_data(), [10, 20])
-    parameters = design.initialize(jax.random.key(0))
-    run = jax.jit(loss, static_argnums=0)
-    one, same, other = (
-        float(run(design, parameters, on(design, batch, jax.random.key(k)))[0]) for k in (1, 1, 2)
-    )
+    parameters = fresh(design)
+    one, same, other = (float(loss(design, parameters, batch, jax.random.key(k))[0]) for k in (1, 1, 2))
     assert one == same
     assert one != other

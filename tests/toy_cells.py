@@ -10,9 +10,10 @@ from cwbc.grids.cells import Cell, Scale, Variant, grid
 
 TARGETS = (-2.0, 2.0)
 EPISODES = 2
+STEPS = 200
 
 
-def toy_cells(dataset: Path | str, count: int, steps: int = 400, **options: Any) -> tuple[Cell, ...]:
+def toy_cells(dataset: Path | str, count: int, steps: int = STEPS, **options: Any) -> tuple[Cell, ...]:
     """Cells called "rvs 0", "rvs 1", ..., each with the seed of its number."""
     small = {"width": 16, "batch_size": 8, "context": 5, **options}
     scale = Scale("small", steps, 1, EPISODES, precision="float32")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 from conftest import write_d4rl
 from gymnasium import spaces
@@ -78,6 +81,13 @@ def learner(folder: Path, *returns: float) -> Series:
     series = Series(folder, "Hopper-v4", 0, 5, {"warmup": 15}, "command", "device", {}, snapshots)
     series.write()
     return series
+
+
+def drawn(initialize: Callable[[jax.Array], Any], seed: int) -> Any:
+    """Parameters such as `initialize` gives, but drawn by numpy: its own draws take seconds to compile."""
+    generator = np.random.default_rng(seed)
+    shapes = jax.eval_shape(initialize, jax.random.key(0))
+    return jax.tree.map(lambda x: jnp.asarray(generator.uniform(-0.3, 0.3, x.shape), x.dtype), shapes)
 
 
 def toy_data(episodes: int = 60, full_length: bool = False, discrete: bool = False) -> Trajectories:

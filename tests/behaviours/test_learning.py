@@ -23,7 +23,7 @@ SETTINGS = Settings(
     copies=8,
     updates=4,
     batch=64,
-    capacity=8000,
+    capacity=2000,  # of all replays here, and those of the commands' tests: another size compiles anew
     warmup=400,
     actor_width=16,
     critic_width=32,
@@ -139,11 +139,15 @@ def test_what_a_kill_leaves_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_seed_alone_is_that_seed_in_a_stack(tmp_path: Path) -> None:
-    train(AIM, SETTINGS, (3, 4), 480, tmp_path / "both", episodes=2)
-    train(AIM, SETTINGS, (4,), 480, tmp_path / "alone", episodes=2)
+    train(AIM, SETTINGS, (3, 4), 2000, tmp_path / "both", episodes=2, **until(480))
+    train(AIM, SETTINGS, (4,), 2000, tmp_path / "alone", episodes=2, **until(480))
     both, alone = (series.read(tmp_path / where / "seed-4").snapshots for where in ("both", "alone"))
     assert both == alone
     assert series.read(tmp_path / "both" / "seed-3").snapshots[0] != both[0]
+    states = [checkpoints.read(tmp_path / where / "learner.safetensors")[0] for where in ("both", "alone")]
+    assert states[0].keys() == states[1].keys()
+    for name, of_both in states[0].items():
+        np.testing.assert_allclose(of_both[1], states[1][name][0], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_two_processes_do_not_train_in_one_place(tmp_path: Path) -> None:

@@ -48,9 +48,16 @@ def learner() -> State:
     return state
 
 
-@functools.cache
-def gradients_of_losses() -> Any:
-    return jax.jit(jax.grad(losses, argnums=1, has_aux=True), static_argnums=0)
+NOISE = np.random.default_rng(3).normal(size=(2, 5, 1)).astype(np.float32)
+sampled, evaluated = jax.jit(sample), jax.jit(evaluate)
+gradients_of_losses = jax.jit(jax.grad(losses, argnums=1, has_aux=True), static_argnums=0)
+
+
+def targets_by_hand(actor: Any, targets: Any, batch: Rows) -> jax.Array:
+    """What the critics are to expect at a temperature of 1."""
+    actions, densities = sampled(actor, batch.next_observations, NOISE[1])
+    after = evaluated(targets, batch.next_observations, actions).min(axis=0) - densities
+    return batch.rewards + SMALL.discount * (1 - batch.terminated) * after
 
 
 def rows(count: int = 5) -> Rows:
@@ -66,11 +73,11 @@ def test_the_density_of_an_action_integrates_to_one_and_is_the_derivative_of_its
     actor = learner().parameters["actor"]
     observation = jnp.array([0.3])
     noise = jnp.linspace(-6, 6, 4001)[:, None]
-    actions, densities = sample(actor, jnp.broadcast_to(observation, (4001, 1)), noise)
+    actions, densities = sampled(actor, jnp.broadcast_to(observation, (4001, 1)), noise)
     x, p = np.asarray(actions[:, 0], np.float64), np.exp(np.asarray(densities, np.float64))
     assert np.trapezoid(p, x) == pytest.approx(1, abs=1e-3)
     # P(a <= x) = Φ((atanh x - mean) / deviation), so its slope is the density.
-    means, log_deviations = (float(part[0]) for part in distribution(actor, observation))
+    means, log_deviations = (float(part[0]) for part in jax.jit(distribution)(actor, observation))
     grid = np.linspace(-0.9, 0.9, 7)
 
     def cumulative(x: float) -> float:
@@ -81,7 +88,7 @@ def test_the_density_of_an_action_integrates_to_one_and_is_the_derivative_of_its
 
 
 def test_densities_stay_finite_where_tanh_is_flat() -> None:
-    _, densities = sample(learner().parameters["actor"], jnp.full((1, 1), 1e3), jnp.full((1, 1), 8.0))
+    _, densities = sampled(learner().parameters["actor"], jnp.full((1, 1), 1e3), jnp.full((1, 1), 8.0))
     assert bool(jnp.isfinite(densities).all())
 
 
@@ -98,13 +105,10 @@ def test_a_time_limit_bootstraps_and_a_termination_does_not() -> None:
 
 def test_critics_regress_on_the_target_of_the_target_networks() -> None:
     state, batch = learner(), rows()
-    targets = jax.tree.map(lambda x: 2 * x, state.targets)
-    noise = jax.random.normal(jax.random.key(3), (2, 5, 1))
-    _, metrics = gradients_of_losses()(SMALL, state.parameters, targets, batch, noise)
-    actions, densities = sample(state.parameters["actor"], batch.next_observations, noise[1])
-    after = evaluate(targets, batch.next_observations, actions).min(axis=0) - densities  # temperature 1
-    wanted = batch.rewards + SMALL.discount * (1 - batch.terminated) * after
-    values = evaluate(state.parameters["critics"], batch.observations, batch.actions)
+    targets = jax.tree.map(lambda x: 2 * np.asarray(x), state.targets)
+    _, metrics = gradients_of_losses(SMALL, state.parameters, targets, batch, NOISE)
+    wanted = targets_by_hand(state.parameters["actor"], targets, batch)
+    values = evaluated(state.parameters["critics"], batch.observations, batch.actions)
     expected = jnp.square(values[0] - wanted).mean() + jnp.square(values[1] - wanted).mean()
     assert float(metrics["critic_loss"]) == pytest.approx(float(expected), rel=1e-5)
 
@@ -112,22 +116,23 @@ def test_critics_regress_on_the_target_of_the_target_networks() -> None:
 def test_each_loss_moves_its_own_part_alone() -> None:
     """The gradients of the sum are those of three losses, each written down for one part by itself."""
     state, batch = learner(), rows()
-    noise = jax.random.normal(jax.random.key(3), (2, 5, 1))
-    whole, _ = gradients_of_losses()(SMALL, state.parameters, state.targets, batch, noise)
+    whole, _ = gradients_of_losses(SMALL, state.parameters, state.targets, batch, NOISE)
     actor, critics = state.parameters["actor"], state.parameters["critics"]
-    next_actions, next_densities = sample(actor, batch.next_observations, noise[1])
-    after = evaluate(state.targets, batch.next_observations, next_actions).min(axis=0) - next_densities
-    wanted = batch.rewards + SMALL.discount * (1 - batch.terminated) * after  # temperature 1
+    wanted = targets_by_hand(actor, state.targets, batch)
 
+    @jax.jit
+    @jax.grad
     def regression(critics: Any) -> jax.Array:
         return jnp.square(evaluate(critics, batch.observations, batch.actions) - wanted).mean(axis=1).sum()
 
+    @jax.jit
+    @jax.grad
     def worth(actor: Any) -> jax.Array:
-        actions, densities = sample(actor, batch.observations, noise[0])
+        actions, densities = sample(actor, batch.observations, NOISE[0])
         first, second = evaluate(critics, batch.observations, actions)
         return (densities - jnp.minimum(first, second)).mean()
 
-    for part, expected in (("critics", jax.grad(regression)(critics)), ("actor", jax.grad(worth)(actor))):
+    for part, expected in (("critics", regression(critics)), ("actor", worth(actor))):
         jax.tree.map(
             functools.partial(np.testing.assert_allclose, rtol=2e-4, atol=2e-5), whole[part], expected
         )
@@ -135,11 +140,12 @@ def test_each_loss_moves_its_own_part_alone() -> None:
 
 def test_the_targets_follow_the_critics() -> None:
     state = learner()
-    noise = jax.random.normal(jax.random.key(3), (2, 5, 1))
-    after, _ = jax.jit(update, static_argnums=0)(SMALL, state, rows(), noise)
+    after, _ = jax.jit(update, static_argnums=0)(SMALL, state, rows(), NOISE)
     rate = SMALL.target_rate
     expected = jax.tree.map(
-        lambda old, new: (1 - rate) * old + rate * new, state.targets, after.parameters["critics"]
+        lambda old, new: (1 - rate) * np.asarray(old) + rate * np.asarray(new),
+        state.targets,
+        after.parameters["critics"],
     )
     jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-6), after.targets, expected)
     assert not np.allclose(after.targets["output"]["bias"], state.targets["output"]["bias"], atol=1e-6)
@@ -166,7 +172,7 @@ def test_a_bandit_is_solved() -> None:
         state, memory, metrics = step(settings, state, memory, jnp.asarray(packed), key, 50)
         assert int(memory.filled) > 0
     asked = jnp.linspace(-0.9, 0.9, 7)[:, None]
-    means, _ = distribution(state.parameters["actor"], asked)
+    means, _ = jax.jit(distribution)(state.parameters["actor"], asked)
     np.testing.assert_allclose(jnp.tanh(means), asked / 2, atol=0.1)
     assert float(metrics["entropy"]) == pytest.approx(-1, abs=0.3)
 
