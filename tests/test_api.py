@@ -14,6 +14,7 @@ from toys import ENVIRONMENT, toy_data, write_toy
 import cwbc
 from cwbc.device import Place
 
+DATA = toy_data(full_length=True)  # as in the files, and as in test_cli: each shape is compiled once
 PLACES: tuple[Place, Place] = ("device", "host")
 TINY: dict[str, Any] = {"preset": "small", "steps": 20, "width": 16, "batch_size": 4}
 
@@ -30,45 +31,45 @@ def test_from_a_file_to_a_saved_policy(tmp_path: Path) -> None:
 
 
 def test_a_run_directory_is_evaluated_over_the_default_sweep(tmp_path: Path) -> None:
-    cwbc.train(toy_data(), cwbc.METHODS["bc"], seeds=[7], directory=tmp_path / "bc", **TINY)
+    cwbc.train(DATA, cwbc.METHODS["bc"], seeds=[7, 3], directory=tmp_path / "bc", **TINY)
     sweep = cwbc.evaluate(tmp_path / "bc", episodes=1)
-    assert sweep.seeds.tolist() == [7]
+    assert sweep.seeds.tolist() == [7, 3]
     assert len(sweep.targets) == 21
     assert cwbc.Policy.load(tmp_path / "bc").about["seed"] == 7
 
 
 def test_mistakes_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(cwbc.InputError, match="rvs has no option coefficient, speed"):
-        cwbc.train(toy_data(), "rvs", coefficient=1.0, speed=3)
+        cwbc.train(DATA, "rvs", coefficient=1.0, speed=3)
     with pytest.raises(cwbc.InputError, match="seeds must be at least one"):
-        cwbc.train(toy_data(), "rvs", seeds=0)
+        cwbc.train(DATA, "rvs", seeds=0)
     with pytest.raises(cwbc.InputError, match="seeds must be at least one, all different"):
-        cwbc.train(toy_data(), "rvs", seeds=[1, 1])
+        cwbc.train(DATA, "rvs", seeds=[1, 1])
     with pytest.raises(cwbc.InputError, match="unknown preset 'Paper'; did you mean 'paper'"):
-        cwbc.train(toy_data(), "rvs", preset="Paper")  # type: ignore[arg-type]
+        cwbc.train(DATA, "rvs", preset="Paper")  # type: ignore[arg-type]
     with pytest.raises(cwbc.InputError, match="learning_rate must be positive; got inf"):
-        cwbc.train(toy_data(), "rvs", learning_rate=float("inf"))
+        cwbc.train(DATA, "rvs", learning_rate=float("inf"))
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     with pytest.raises(cwbc.InputError, match="names no environment; give one"):
-        cwbc.evaluate(cwbc.train(dataset, "bc", seeds=1, **TINY))
+        cwbc.evaluate(cwbc.train(dataset, "bc", seeds=2, **TINY))
 
 
 def test_data_may_stay_in_host_memory() -> None:
-    whole, streamed = (cwbc.train(toy_data(), "rvs+cwbc", seeds=2, data_on=place, **TINY) for place in PLACES)
+    whole, streamed = (cwbc.train(DATA, "rvs+cwbc", seeds=2, data_on=place, **TINY) for place in PLACES)
     jax.tree.map(np.testing.assert_array_equal, whole.parameters, streamed.parameters)
     with pytest.raises(cwbc.InputError, match="unknown place for the data 'disk'; known: device, host"):
-        cwbc.train(toy_data(), "rvs", data_on="disk", **TINY)  # type: ignore[arg-type]
+        cwbc.train(DATA, "rvs", data_on="disk", **TINY)  # type: ignore[arg-type]
 
 
 def test_a_method_of_ones_own_can_have_any_name() -> None:
     mine = dataclasses.replace(cwbc.METHODS["bc"], name="mine")
-    assert cwbc.train(toy_data(), mine, seeds=1, **TINY).design.method.name == "mine"
+    assert cwbc.train(DATA, mine, seeds=2, **TINY).design.method.name == "mine"
 
 
 def test_an_environment_can_be_given(tmp_path: Path) -> None:
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
-    policies = cwbc.train(dataset, "bc", seeds=1, **TINY)
-    assert cwbc.evaluate(policies, ENVIRONMENT, [1.0], episodes=1).lengths.item() == 10
+    policies = cwbc.train(dataset, "bc", seeds=2, **TINY)
+    assert cwbc.evaluate(policies, ENVIRONMENT, [1.0], episodes=1).lengths.tolist() == [[[10]], [[10]]]
 
 
 def test_only_what_is_promised_is_exported() -> None:

@@ -17,9 +17,11 @@ from toys import AIM, learner, write_toy
 import cwbc
 from cwbc import checkpoints, commands
 from cwbc.behaviours import series
+from cwbc.methods import Method, Preset, Training, sized, with_options
 
 Said = pytest.CaptureFixture[str]
-SMALL = ["--copies", "8", "--updates", "4", "--batch", "64", "--capacity", "8000", "--warmup", "400"]
+# As in test_learning: what is compiled there serves here.
+SMALL = ["--copies", "8", "--updates", "4", "--batch", "64", "--capacity", "2000", "--warmup", "400"]
 SMALL += ["--actor-width", "16", "--critic-width", "32", "--actor-rate", "3e-3", "--critic-rate", "3e-3"]
 OUT = Path(f"behaviours/{AIM}")
 
@@ -105,12 +107,7 @@ def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
     def cut_off(number: signal.Signals, wait_for: str) -> tuple[int, str]:
         with subprocess.Popen(
             [sys.executable, "-c", program, *arguments],
-            env=os.environ
-            | {
-                "PYTHONPATH": str(Path(__file__).parent),
-                "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled"),  # the second compiles the same
-                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
-            },
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
             cwd=tmp_path,
             stderr=subprocess.PIPE,
             text=True,
@@ -141,8 +138,16 @@ def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
 def test_the_demo_compares_and_tells_the_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:
+    chosen: list[Preset] = []
+
+    def tiny(name: str, preset: Preset) -> tuple[Method, Training]:
+        chosen.append(preset)
+        return with_options(*sized(name, preset), {"width": 16, "batch_size": 4})[:2]  # as in test_cli
+
     monkeypatch.setattr(commands, "DEMO_DATA", str(write_toy(tmp_path / "toy.hdf5")))
+    monkeypatch.setattr("cwbc.planning.sized", tiny)
     assert run("demo", "--steps", "20", "--seeds", "2") == 0
+    assert chosen[-1] == "small"
     said = capsys.readouterr().out
     table, chart, sentence, where = (
         said.index(x) for x in ("method", "asked return", "Asked for", "report:")

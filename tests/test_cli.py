@@ -97,17 +97,19 @@ def test_the_same_command_again_trains_nothing(compared: Path, capsys: pytest.Ca
     assert (compared / "out" / "results.csv").read_bytes() == results
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_other_settings_need_another_place_or_overwrite(
     compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = shutil.copytree(compared / "out", tmp_path / "out")
-    changed = [option.replace("steps=20", "steps=10") for option in TINY]
+    changed = [*TINY, "--learning-rate=0.01"]  # a number, for which nothing is compiled
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     assert run("compare", compared / "toy.hdf5", "rvs", *changed, "--out", out) == 2
-    assert "training.steps was 20, now 10" in capsys.readouterr().err
+    assert "optimizer.learning_rate was 0.001, now 0.01" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
     assert run("compare", compared / "toy.hdf5", "rvs", *changed, "--out", out, "--overwrite") == 0
-    assert json.loads((out / "rvs" / "config.json").read_text())["training"]["steps"] == 10
+    method = json.loads((out / "rvs" / "config.json").read_text())["method"]
+    assert method["optimizer"]["learning_rate"] == 0.01
 
 
 def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,6 +156,7 @@ def test_nothing_finished_is_overwritten(
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_results_belong_to_their_environment(
     compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +172,7 @@ def test_results_belong_to_their_environment(
     assert run("report", tmp_path / "bc") == 0
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_comparison_shows_the_methods_that_were_asked_for(compared: Path, tmp_path: Path) -> None:
     out = shutil.copytree(compared / "out", tmp_path / "out")
     assert run("compare", compared / "toy.hdf5", "rvs", *TINY, "--out", out) == 0
@@ -194,6 +198,7 @@ def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFi
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_streaming_is_told_with_its_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +207,7 @@ def test_streaming_is_told_with_its_reason(
     assert run("train", dataset, "rvs+cwbc", *TINY[:-1], "--data-on=host", "--out", out) == 0
     assert "data streamed from host memory (as asked)" in capsys.readouterr().err
     monkeypatch.setattr("cwbc.planning.default_place", lambda size: "host")
-    assert run("compare", dataset, "rvs", *TINY, "--out", tmp_path / "compared") == 0
+    assert run("compare", dataset, "rvs+cwbc", *TINY, "--out", tmp_path / "compared") == 0
     assert (
         "data streamed from host memory (its 9.6e-06 GB are more than half of the device's free memory)"
         in capsys.readouterr().err

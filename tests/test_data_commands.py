@@ -411,6 +411,7 @@ def test_export_as_minari_and_back(tmp_path: Path) -> None:
 # Training on all of them
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_compare_takes_a_minari_id_a_table_a_file_and_a_name_alike(tmp_path: Path) -> None:
     data = toy_data(full_length=True)
     write_toy(tmp_path / "toy.hdf5")

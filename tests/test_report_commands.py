@@ -13,6 +13,7 @@ from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting import write_report
 from cwbc.results import Sweep
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 DATASET = DatasetSummary("mine", None, "abc", 6, 60, 0.0, 10.0, 4.0, (0.0, 5.0, 10.0), (4, 2))
 TARGETS = np.array([5.0, 10.0, 20.0])  # 20 is one range beyond the best; the scores are ten times the returns
 CONFIG = {

@@ -88,6 +88,7 @@ def test_a_part_of_an_item_keeps_its_order() -> None:
     assert all(whole[cell.dataset, cell.label] == cell for cell in part.cells("ours", quick=False))
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_an_item_from_data_to_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,6 +173,7 @@ def test_items_that_train_nothing_and_places_that_are_taken(
     assert "holds cells" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_failed_cell_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

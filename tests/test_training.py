@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import json
 import os
@@ -19,6 +20,7 @@ import pytest
 from toys import HORIZON, LARGEST, toy_data, write_toy
 
 from cwbc import runs, training, updates
+from cwbc.cli import main
 from cwbc.device import Place
 from cwbc.errors import DivergenceError, InputError
 from cwbc.methods import Method, Training, parse, small
@@ -52,6 +54,7 @@ def stop_after(chunks: int) -> object:
     return lambda: next(calls) >= chunks - 1
 
 
+@functools.cache
 def learnt(name: str) -> Policy:
     method = small(parse(name))
     method = dataclasses.replace(method, network=dataclasses.replace(method.network, width=64))
@@ -127,6 +130,7 @@ def test_a_run_goes_on_wherever_the_data_lies(tmp_path: Path, places: tuple[Plac
     assert [row["step"] for row in rows] == [7, 14, 21, 28, 30]
 
 
+@pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("place", ["host", "device"])
 def test_data_is_streamed_where_the_device_has_no_room(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
@@ -143,9 +147,9 @@ def test_data_is_streamed_where_the_device_has_no_room(place: Place, monkeypatch
     monkeypatch.setattr(training, "default_place", default_place)
     monkeypatch.setattr(training, "run_chunk", run_chunk)
     data = toy_data()
-    train(data, tiny("rvs"), SETTINGS, (0,))
+    train(data, tiny("rvs+w+c"), SETTINGS, (3, 4))
     assert sizes == [data.steps * 4 * (2 + 1 + 1)]  # observations, action, return-to-go
-    assert [source.streamed for source in sources] == [place == "host"]
+    assert [source.streamed for source in sources] == [place == "host"] * 5
 
 
 @pytest.mark.usefixtures("short_chunks")
@@ -160,6 +164,7 @@ def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     assert [row["step"] for row in rows] == [7, 14, 21, 28, 30]
 
 
+@pytest.mark.usefixtures("short_chunks")
 def test_a_finished_run_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
     monkeypatch.setattr(training, "run_chunk", None)
@@ -170,6 +175,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "r" / "checkpoint.safetensors").stat().st_size < parameters + 5000
 
 
+@pytest.mark.usefixtures("short_chunks")
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
     with pytest.raises(InputError, match=r"training\.steps was 30, now 31"):
@@ -220,6 +226,7 @@ def test_a_sitting_with_other_versions_is_recorded(tmp_path: Path, monkeypatch: 
     assert [sitting["hardware"]["cores"] for sitting in config["later_sittings"]] == [1234]
 
 
+@pytest.mark.usefixtures("short_chunks")
 def test_a_real_divergence_is_noticed() -> None:
     with pytest.raises(DivergenceError, match="seed 0 at step"):
         train(toy_data(), tiny("rvs", learning_rate=1e38), SETTINGS, (0,))
@@ -237,14 +244,15 @@ def test_a_killed_command_goes_on_and_ends_the_same(tmp_path: Path, monkeypatch:
     )
     options = "--steps=400 --seeds=2 --width=16 --batch-size=4 --preset=small --device=cpu"
 
-    def command(out: Path) -> list[str]:
-        words = f"train {dataset} rvs+cwbc {options} --out={out}"
-        return [sys.executable, "-c", program, *words.split()]
+    def words(out: Path) -> list[str]:
+        return f"train {dataset} rvs+cwbc {options} --out={out}".split()
 
-    # The four of them compile the same program.
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    def command(out: Path) -> list[str]:
+        return [sys.executable, "-c", program, *words(out)]
+
+    monkeypatch.setattr(training, "chunk_length", lambda *_: 5)
+    with pytest.raises(SystemExit, match="0"):
+        main(words(tmp_path / "whole"))
     killed = tmp_path / "killed"
     for seconds in (0.02, 0.15):  # after the first checkpoint is seen
         process = subprocess.Popen(command(killed), stderr=subprocess.DEVNULL, start_new_session=True)

@@ -81,6 +81,7 @@ def table(folder: Path, name: str) -> dict[str, Mapping[str, str]]:
     return {next(iter(row.values())): row for row in rows}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_grid_from_training_to_report(tmp_path: Path) -> None:
     """Two files of one name, an environment without published scores, labels with anything in them."""
     paths = [tmp_path / "one" / "logs.hdf5", tmp_path / "other" / "logs.hdf5"]

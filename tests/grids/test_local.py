@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_cells import EPISODES, TARGETS, tables, toy_cells
+from toy_cells import EPISODES, STEPS, TARGETS, tables, toy_cells
 from toys import write_toy
 
 import cwbc
@@ -28,6 +28,8 @@ from cwbc.measuring import measure
 from cwbc.policy import Policies
 from cwbc.training import Interrupted
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -36,7 +38,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 10)
+    monkeypatch.setattr(training, "chunk_length", lambda *_: 5)  # as in the processes below
 
 
 def stop_after(polls: int) -> Callable[[], bool]:
@@ -64,7 +66,7 @@ def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert [s.finished for s in seen] == sorted(s.finished for s in seen)
     assert (seen[0].remark, seen[-1].headline) == (f"reading {toy}", "2/2 cells finished")
     doing = {str(running) for standing in seen for running in standing.running}
-    assert {"training 10/400", "training 400/400", "evaluating 10/10"} <= doing
+    assert {"training 5/200", "training 200/200", "evaluating 10/10"} <= doing
 
     monkeypatch.setattr(local, "train_together", None)
     second = local.run(asked, tmp_path)
@@ -88,10 +90,11 @@ def test_a_failing_cell_leaves_the_others_alone(toy: Path, tmp_path: Path) -> No
     assert [outcome.cell for outcome in results.outcomes] == [fine]
 
 
+@pytest.mark.usefixtures("short_chunks")
 def test_an_environment_that_breaks_down_takes_only_its_cell(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    breaks, fine = toy_cells(toy, 2, steps=20)
+    breaks, fine = toy_cells(toy, 2)
 
     def broken(directory, policies, *rest, **named):  # type: ignore[no-untyped-def]
         if policies.seeds == breaks.seeds:
@@ -107,7 +110,7 @@ def test_an_environment_that_breaks_down_takes_only_its_cell(
 def test_data_that_was_replaced_is_not_trained_under_its_old_name(toy: Path, tmp_path: Path) -> None:
     changing = tmp_path / "toy.hdf5"
     shutil.copy(toy, changing)
-    prepared = prepare(toy_cells(changing, 1, steps=20), tmp_path / "cells", {}, Shelf())
+    prepared = prepare(toy_cells(changing, 1), tmp_path / "cells", {}, Shelf())
     write_toy(changing, full_length=False)
     reasons = local.settle(prepared, Shelf(), lambda standing: None, lambda: False, 60)
     assert "was replaced meanwhile" in reasons[prepared[0].directory]
@@ -138,7 +141,8 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
-from cwbc import training
+from cwbc import reporting, training
+reporting.reliability_figure = reporting.training_figure = reporting.returns_figure = lambda *_: None
 training.SAVE_INTERVAL = {interval}
 training.chunk_length = lambda *_: 5
 from toy_cells import toy_cells
@@ -164,7 +168,7 @@ class Processes:
         toy: Path,
         tmp_path: Path,
         count: int,
-        steps: int = 400,
+        steps: int = STEPS,
         seconds: float = 600,
         interval: float = 0.0,
     ) -> None:
@@ -185,19 +189,7 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) ->
         time.sleep(0.01)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("compiled")
-
-
-@pytest.fixture
-def compiled(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All processes compile the same programs."""
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-
-
-@pytest.mark.usefixtures("compiled", "short_chunks")
+@pytest.mark.usefixtures("short_chunks")
 def test_a_killed_process_costs_nothing_that_was_finished(toy: Path, tmp_path: Path) -> None:
     processes = Processes(toy, tmp_path, 2)
     with processes.start() as killed:
@@ -215,7 +207,6 @@ def test_a_killed_process_costs_nothing_that_was_finished(toy: Path, tmp_path: P
     assert tables(processes.root) == tables(tmp_path / "whole")
 
 
-@pytest.mark.usefixtures("compiled")
 def test_two_processes_share_the_work(toy: Path, tmp_path: Path) -> None:
     processes = Processes(toy, tmp_path, 4)
     with processes.start() as one, processes.start() as two:
@@ -223,10 +214,9 @@ def test_two_processes_share_the_work(toy: Path, tmp_path: Path) -> None:
     assert len(processes.begun()) == len(set(processes.begun())) == 4
 
 
-@pytest.mark.usefixtures("compiled")
 def test_a_frozen_process_is_replaced_and_does_not_write(toy: Path, tmp_path: Path) -> None:
     # Frozen between two checkpoints: to look whose the cell is and to write are two moments.
-    processes = Processes(toy, tmp_path, 1, 4000, 1.0, interval=0.5)
+    processes = Processes(toy, tmp_path, 1, 2000, 1.0, interval=0.5)
     with processes.start() as frozen:
         wait_for(lambda: list(processes.root.glob("*/checkpoint.safetensors")), frozen)
         frozen.send_signal(signal.SIGSTOP)
@@ -242,7 +232,7 @@ def test_a_frozen_process_is_replaced_and_does_not_write(toy: Path, tmp_path: Pa
     assert len(processes.begun()) == 2
 
 
-@pytest.mark.usefixtures("compiled", "short_chunks")
+@pytest.mark.usefixtures("short_chunks")
 def test_all_devices_work(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local.run(toy_cells(toy, 3), tmp_path / "one")
     monkeypatch.setenv(

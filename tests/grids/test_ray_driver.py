@@ -77,7 +77,7 @@ def toy(tmp_path: Path) -> Path:
     return write_toy(tmp_path / "toy.hdf5")
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("cluster", "no_pictures")
 def test_the_table_is_that_of_the_local_engine(toy: Path, tmp_path: Path) -> None:
     cells = toy_cells(toy, 2, steps=20)
     assert len(on_ray.run(cells, tmp_path / "ray").outcomes) == 2
@@ -86,6 +86,7 @@ def test_the_table_is_that_of_the_local_engine(toy: Path, tmp_path: Path) -> Non
     assert not list((tmp_path / "ray" / ".leases").iterdir())
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("error", "told"),
     [(RayError("gone"), "its worker died, and so did 5 more"), (RayTaskError("odd"), "RayTaskError: odd")],
@@ -108,6 +109,7 @@ def test_what_a_group_had_finished_outlives_its_worker(
     assert told in results.failures[0].reason
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_dataset_is_made_there_at_the_size_it_has_here(
     cluster: Ray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def test_mistakes_are_found_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_run_with_event_files_is_a_run_like_any_other(tmp_path: Path) -> None:
     dataset, out = write_toy(tmp_path / "toy.hdf5"), tmp_path / "out"
     compare: tuple[str | Path, ...] = ("compare", dataset, "rvs", *TINY, "--episodes=2", "--out", out)
