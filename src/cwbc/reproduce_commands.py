@@ -74,7 +74,7 @@ def reproduce(command: Reproduce, session: Session) -> int:
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
         say(f"{item.place}: {len(cells)} cells on {where}, below {command.cells or ROOT}")
         if where == "a CPU" and not command.quick:
-            say("warning: at the paper's sizes training takes days without a GPU; --quick takes minutes")
+            say("warning: what is not trained yet takes days without a GPU at this size; --quick minutes")
         results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
     whole = ITEMS[item.name].names(command.data, command.quick)  # what claims are about, run or not

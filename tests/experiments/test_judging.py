@@ -8,6 +8,7 @@ from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary
 from cwbc.experiments.item import Case, Claim
 from cwbc.experiments.judging import decided, on_average_too, on_datasets, similar, unless_turned, well
 from cwbc.experiments.naming import WALKERS
+from cwbc.experiments.published import DATASETS
 
 REPLAY, MEDIUM, EXPERT = WALKERS
 EXPERT_NAME = summary(EXPERT).name
@@ -63,11 +64,21 @@ def test_claims_across_datasets_are_left_open_where_a_missing_one_could_turn_the
     assert unless_turned(holds, [EXPERT], False) == holds
     assert unless_turned(holds, [EXPERT], True).verdict is None
     assert EXPERT in unless_turned(holds, [EXPERT], True).reason
+    fails = decided("A claim.", "A rule", False, "1 and 2")
+    assert unless_turned(fails, [EXPERT]).verdict is unless_turned(holds, [EXPERT]).verdict is None
     falls = {REPLAY: FALLS, MEDIUM: HOLDS}
     outcomes = [outcome(dataset, "rvs", scores) for dataset, scores in falls.items()]
     assert claim(found("reliability", outcomes), "Reliability decreases").verdict is None
     outcomes = [outcome(dataset, "rvs", HOLDS) for dataset in falls]
     assert claim(found("reliability", outcomes), "Reliability decreases").verdict is False
+
+
+def test_a_part_of_the_datasets_does_not_decide_about_their_average() -> None:
+    outcomes = curves(DATASETS, rvs=FALLS, rvs__cwbc=HOLDS)
+    assert claim(found("table1", outcomes), "average improvement of 18 %").verdict is True
+    part = claim(found("table1", outcomes[:-1]), "average improvement of 18 %")
+    assert part.verdict is None
+    assert f"Not measured: {DATASETS[-1]}, which could turn it." in part.reason
 
 
 def test_an_average_can_only_take_a_verdict_away() -> None:

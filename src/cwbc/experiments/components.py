@@ -13,6 +13,7 @@ from cwbc.experiments.judging import (
     RELIABLE,
     average,
     comparable,
+    decided,
     kept,
     on_average_too,
     on_datasets,
@@ -64,8 +65,7 @@ def _weighting(evidence: Evidence) -> Claim:
         return untold(text, "it takes medium-replay and others")
     numbers = ", ".join(f"{dataset} {score(gain)}" for dataset, gain in gains.items())
     rule = "Asked for the data's best return, RvS+W gains on medium-replay, and more than on the others"
-    holds = replay[0] > 0 and replay[0] == max(gains.values())
-    return Claim(text, holds, f"{rule}. Points gained: {numbers}")
+    return decided(text, rule, 0 < replay[0] == max(gains.values()), f"points gained: {numbers}")
 
 
 def _performs_better(evidence: Evidence) -> Claim:

@@ -51,9 +51,12 @@ def on_average_too(claim: Claim, holds: bool, numbers: str) -> Claim:
     return dataclasses.replace(claim, verdict=verdict, reason=f"{claim.reason} On average {numbers}.")
 
 
-def unless_turned(claim: Claim, missing: Collection[str], verdict: bool) -> Claim:
-    """A claim across datasets; where it has this verdict, which missing ones could turn, it is left open."""
-    if not missing or claim.verdict is not verdict:
+def unless_turned(claim: Claim, missing: Collection[str], verdict: bool | None = None) -> Claim:
+    """A claim across datasets; where it has this verdict, which missing ones could turn, it is left open.
+
+    Without `verdict` they could turn either, as those of an average can.
+    """
+    if not missing or claim.verdict is None or verdict not in (None, claim.verdict):
         return claim
     reason = f"Not measured: {', '.join(missing)}, which could turn it. {claim.reason}"
     return dataclasses.replace(claim, verdict=None, reason=reason)

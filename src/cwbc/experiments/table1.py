@@ -19,6 +19,7 @@ from cwbc.experiments.judging import (
     gained,
     listed,
     on_datasets,
+    unless_turned,
     untold,
 )
 from cwbc.experiments.naming import quality
@@ -102,7 +103,9 @@ def _no_worse(evidence: Evidence) -> Claim:
 
 
 def _gain(evidence: Evidence, base: str, published: float, text: str) -> Claim:
-    return gained(text, _pairs(evidence, base).values(), published, (f"{base}+cwbc", base))
+    pairs = _pairs(evidence, base)
+    claim = gained(text, pairs.values(), published, (f"{base}+cwbc", base))
+    return unless_turned(claim, evidence.missing(pairs))
 
 
 def _low_quality(evidence: Evidence) -> Claim:
@@ -114,17 +117,19 @@ def _low_quality(evidence: Evidence) -> Claim:
         return untold(text, "it takes dt and dt+cwbc on medium-replay and on other datasets")
     numbers = f"{score(average(low))} points on medium-replay, {score(average(rest))} on the others"
     rule = "The mean gain on medium-replay is positive and above that on the others"
-    return decided(text, rule, average(low) > max(0.0, average(rest)), numbers)
+    claim = decided(text, rule, average(low) > max(0.0, average(rest)), numbers)
+    return unless_turned(claim, evidence.missing(gains))
 
 
 def _best(evidence: Evidence) -> Claim:
     text = "RvS+CWBC is the best performing BC method in the table."
     scores = evidence.at_expert(*LABELS)
-    if not evidence.on_d4rl:
-        return best_on_average(text, "rvs+cwbc", scores, "of the four that were run; TTO was not")
-    for dataset, of in scores.items():
-        of["tto"] = MAIN.scores["tto"][dataset].mean
-    return best_on_average(text, "rvs+cwbc", scores, "of the four that were run, and of TTO as published")
+    among = "of the four that were run; TTO was not"
+    if evidence.on_d4rl:
+        among = "of the four that were run, and of TTO as published"
+        for dataset, of in scores.items():
+            of["tto"] = MAIN.scores["tto"][dataset].mean
+    return unless_turned(best_on_average(text, "rvs+cwbc", scores, among), evidence.missing(scores))
 
 
 def _competitive(evidence: Evidence) -> Claim:
@@ -137,7 +142,8 @@ def _competitive(evidence: Evidence) -> Claim:
         means[name] = average(MAIN.scores[name][dataset].mean for dataset in scores)
     holds = all(comparable(means["rvs+cwbc"], means[name], WELL) for name in VALUE_BASED)
     rule = f"Its average at 1x expert reaches {percent(WELL)} of what was published for each of them"
-    return decided(text, rule, holds, f"{listed(means)} over {counted(len(scores), 'dataset')}")
+    claim = decided(text, rule, holds, f"{listed(means)} over {counted(len(scores), 'dataset')}")
+    return unless_turned(claim, evidence.missing(scores))
 
 
 def _crashes(evidence: Evidence) -> Claim:
