@@ -127,8 +127,10 @@ def test_an_item_from_data_to_report(
     # The same command again trains nothing.
     checkpoints = {file: file.stat().st_mtime_ns for file in tmp_path.glob("runs/cells/*/checkpoint*")}
     assert len(checkpoints) == 2
-    assert run("reproduce", "max-return", *TINY) == 0
+    assert not (out / "tracked").exists()
+    assert run("reproduce", "max-return", *TINY, "--track=tensorboard") == 0
     assert {file: file.stat().st_mtime_ns for file in checkpoints} == checkpoints
+    assert {path.name for path in out.glob("tracked/toy/*")} == {"rvs", "rvs+cwbc"}
     summary = json.loads((out / "summary.json").read_text())
     assert "in which 0 of them were finished" in summary["provenance"]["wall time"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from cwbc.option_types import Device, Directory, Flag, Precision, Whole
+from cwbc.option_types import Device, Directory, Flag, Precision, Trackers, Whole
 
 ItemName = Annotated[Positional[str | None], arg(metavar="[ITEM]", help_behavior_hint="")]
 DataKind = Annotated[Literal["ours", "d4rl"], arg(metavar="ours|d4rl", help_behavior_hint="")]
@@ -40,6 +40,8 @@ class Reproduce:
     """Directory of the report (default: runs/reproduce/ITEM, with -quick or -part)."""
     cells: Directory = None
     """Directory of the trainings, which items share (default: runs/cells)."""
+    track: Trackers = None
+    """Show every cell in tensorboard, wandb or both as well, once all are finished (default: in neither)."""
     engine: Engine = "local"
     """Who trains: this process, or a Ray cluster (extra ray)."""
     address: Address = None

@@ -18,7 +18,7 @@ from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import load, made, store
 from cwbc.device import Device, default_precision, use_device
 from cwbc.errors import InputError, require, unknown
-from cwbc.experiments import readiness, reproduction, writing
+from cwbc.experiments import readiness, reproduction, tracked, writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import FULL, LESS, QUICK, Findings, Item
@@ -32,6 +32,7 @@ from cwbc.grids.standing import shown
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import RESULTS
+from cwbc.tracking import parse_trackers
 from cwbc.wording import counted
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def list_items() -> None:
 def reproduce(command: Reproduce, session: Session) -> int:
     """Run an item to its report; 1 where cells failed."""
     begun = time.time()
-    item = _checked(command)
+    item, trackers = _checked(command), parse_trackers(command.track)
     narrowed = (command.datasets, command.methods, command.seeds, command.steps)
     part = any(option is not None for option in narrowed)
     out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick + "-part" * part))
@@ -87,6 +88,7 @@ def reproduce(command: Reproduce, session: Session) -> int:
         histories_of(results.outcomes),
     )
     writing.write(out, reproduction.report(item, findings, results, told))
+    tracked.show(results.outcomes, out, trackers, session.warn)
     _print(item, findings, results, told.quick, out)
     return 1 if results.failures else 0
 
@@ -112,6 +114,7 @@ def _checked(command: Reproduce) -> Item:
         "--steps": command.steps,
         "--precision": command.precision,
         "--cells": command.cells,
+        "--track": command.track,
     }
     given = [option for option, value in training.items() if value is not None]
     if given and not ITEMS[name].variants:

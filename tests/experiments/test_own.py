@@ -16,6 +16,7 @@ from hand_made import FALLS, HOLDS, curves, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import Read
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from toys import write_toy
 
 from cwbc.errors import InputError
@@ -320,3 +321,24 @@ def test_no_two_names_or_files_are_the_same(names: set[str]) -> None:
     for file in files.values():
         assert Path(file).name == file
         assert not file.startswith(".")
+
+
+def test_cells_are_tracked_by_the_names_of_the_report(tmp_path: Path) -> None:
+    found = kept(curves(TWO, rvs=FALLS, rvs__cwbc=HOLDS), tmp_path)
+    own.report(Results(found, []), tmp_path / "out", track="tensorboard")
+    folder = tmp_path / "out" / "tracked"
+    assert {str(path.relative_to(folder)) for path in folder.glob("*/*")} == {
+        f"{dataset}/{label}" for dataset in TWO for label in ("rvs", "rvs+cwbc")
+    }
+    (events,) = folder.glob("hopper-medium/rvs+cwbc/events/mean/*")
+    read = EventAccumulator(str(events)).Reload()
+    assert [(each.step, each.value) for each in read.Scalars("training/loss")] == [(20, 1.5)]
+    scores = {each.step: each.value for each in read.Scalars("sweep/normalized score")}
+    sweep = next(each.sweep for each in found if each.cell.label == "rvs+cwbc")
+    assert len(scores) == len(sweep.targets)
+    assert scores[3200] == pytest.approx(HOLDS[2])
+    # A report about less leaves nothing of the others, and one without trackers nothing at all.
+    own.report(Results(found[:1], []), tmp_path / "out", track="tensorboard")
+    assert len(list(folder.glob("*/*/events/mean/*"))) == 1
+    own.report(Results(found, []), tmp_path / "out")
+    assert not [path for path in folder.rglob("*") if path.is_file()]

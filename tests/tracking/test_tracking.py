@@ -65,6 +65,7 @@ def test_a_tracker_that_fails_is_told_of_once_and_left(monkeypatch: pytest.Monke
         trackers.begin(Path(), {}, [])
         for step in range(5):
             trackers.record({"step": step})
+        trackers.begin(Path(), {}, [])  # another run
     assert told == [
         f"{name} is told no more ({reason}); the run goes on, and the same command later shows it all"
         for name, reason in (("tensorboard", "division by zero"), ("wandb", "network is unreachable"))

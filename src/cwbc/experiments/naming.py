@@ -49,7 +49,7 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
     """What files about things with these names are called: nothing strange in it, and no two alike."""
     found: dict[str, str] = {}
     taken: set[str] = set()  # in small letters: to some file systems, large ones are the same
-    for name in names:
+    for name in dict.fromkeys(names):
         plain = re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "dataset"
         numbered = (f"{plain}-{number}" for number in itertools.count(2))
         choices = itertools.chain([plain], numbered)

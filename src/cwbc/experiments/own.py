@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from cwbc.errors import InputError
-from cwbc.experiments import places, showing, writing
+from cwbc.experiments import places, showing, tracked, writing
 from cwbc.experiments.evidence import Evidence, Measured
 from cwbc.experiments.item import Findings
 from cwbc.experiments.naming import distinct_names
 from cwbc.experiments.origins import histories_of, provenance_of
 from cwbc.experiments.overall import Overall
 from cwbc.grids.outcomes import Outcome, Results
+from cwbc.tracking import parse_trackers
 from cwbc.wording import kept_in_words, score, scored
 
 FEW = 5  # seeds, below which bootstrap intervals are too narrow
 
 
-def report(results: Results, out: Path | str, title: str | None = None) -> Path:
+def report(
+    results: Results,
+    out: Path | str,
+    title: str | None = None,
+    track: str | Sequence[str] | None = None,
+) -> Path:
     """Write the report about a grid; hands back its page.
 
     Args:
         out: a directory of its own; an earlier report about a grid there is replaced.
         title: what the page is called; by default as the directory.
+        track: "tensorboard", "wandb" or both, which show every cell as well.
     """
-    out = Path(out)
+    out, trackers = Path(out), parse_trackers(track)
     places.check(out, None, "directory")
     if not results.datasets:
         raise InputError("there is no cell to report on; `results` must be what a grid was run to")
@@ -57,6 +65,7 @@ def report(results: Results, out: Path | str, title: str | None = None) -> Path:
             summary={"title": title, "headline": headline},
         ),
     )
+    tracked.show(results.outcomes, out, trackers, warnings.warn)
     return out / writing.PAGE
 
 

@@ -49,7 +49,10 @@ def parse_trackers(asked: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 class Tracking:
-    """All trackers of one run; what goes wrong with one of them is told once, and the run goes on without."""
+    """All trackers of a run, or of one after another.
+
+    What goes wrong with one of them is told once, and things go on without it.
+    """
 
     def __init__(self, names: Sequence[str] = (), tell: Callable[[str], None] = warnings.warn) -> None:
         self._names, self._tell = names, tell
@@ -85,6 +88,7 @@ class Tracking:
             yield
         except Exception as error:  # whatever it is: no picture is worth a training
             self._trackers.pop(name, None)
+            self._names = [each for each in self._names if each != name]
             reason = " ".join(str(error).split()) or type(error).__name__
             self._tell(
                 f"{name} is told no more ({reason}); the run goes on, and the same command later shows it all"
@@ -93,7 +97,7 @@ class Tracking:
 
 @contextlib.contextmanager
 def tracked(names: Sequence[str], tell: Callable[[str], None] = warnings.warn) -> Iterator[Tracking]:
-    """Trackers for one run, closed at the end however it comes."""
+    """Trackers, closed at the end however it comes."""
     tracking = Tracking(names, tell)
     try:
         yield tracking

@@ -27,7 +27,7 @@ class WandbRun:
         self._run = self._wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             group=config["dataset"]["name"],
-            name=config["method"]["name"],
+            name=config.get("label", config["method"]["name"]),  # of a grid's cell
             id=identifier(directory, config),
             config=config,
             allow_val_change=True,  # a later sitting may add its versions
