@@ -43,10 +43,10 @@ def cluster(*nodes: dict[str, float]) -> Any:
 def test_what_a_cell_takes() -> None:
     head: dict[str, float] = {}
     small, large, fast = {"CPU": 1.0}, {"CPU": 16.0}, {"CPU": 16.0, "GPU": 4.0}
-    assert clusters.resources(cluster(head, small), None) == ("cpu", {"num_cpus": 1})
-    assert clusters.resources(cluster(head, small, large), None) == ("cpu", {"num_cpus": 2})
-    assert clusters.resources(cluster(large, fast), None) == ("gpu", {"num_gpus": 1})
-    assert clusters.resources(cluster(large, fast), "cpu") == ("cpu", {"num_cpus": 2})
+    assert clusters.resources(cluster(head, small), None) == (0, {"num_cpus": 1})
+    assert clusters.resources(cluster(head, small, large), None) == (0, {"num_cpus": 2})
+    assert clusters.resources(cluster(large, fast, fast), None) == (8, {"num_gpus": 1})
+    assert clusters.resources(cluster(large, fast), "cpu") == (0, {"num_cpus": 2})
     with pytest.raises(InputError, match="no node of the Ray cluster offers a GPU"):
         clusters.resources(cluster(head, large), "gpu")
     with pytest.raises(InputError, match="offers a CPU or a GPU"):

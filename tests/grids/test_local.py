@@ -22,7 +22,7 @@ from toys import write_toy
 import cwbc
 from cwbc import training
 from cwbc.grids import local
-from cwbc.grids.prepared import Shelf, prepare
+from cwbc.grids.prepared import Shelf, groups, prepare
 from cwbc.grids.standing import Standing
 from cwbc.measuring import measure
 from cwbc.policy import Policies
@@ -76,7 +76,13 @@ def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert not list((tmp_path / ".leases").iterdir())
 
 
-@pytest.mark.usefixtures("short_chunks")
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are trained side by side, as on a GPU."""
+    monkeypatch.setattr(local, "groups", lambda cells, gpus: groups(cells, 1))
+
+
+@pytest.mark.usefixtures("short_chunks", "together")
 def test_a_failing_cell_leaves_the_others_alone(toy: Path, tmp_path: Path) -> None:
     (broken,) = toy_cells(toy, 1, learning_rate=1e38)
     (occupied, fine) = toy_cells(toy, 2)

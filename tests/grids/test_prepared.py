@@ -94,6 +94,9 @@ def test_groups_share_all_but_numbers(toy: str, tmp_path: Path) -> None:
     longer = Variant("longer", "rvs+cwbc", {"steps": 80})
     copy = str(write_toy(tmp_path / "copy.hdf5", full_length=False))
     cells = prepared(*grid([toy, copy], ["rvs", "rvs+cwbc", wide, longer, *weaker], SCALE))
-    labels = [[each.cell.label for each in group] for group in groups(cells)]
+    labels = [[each.cell.label for each in group] for group in groups(cells, gpus=1)]
     one_dataset = [["rvs"], ["rvs+cwbc", "alpha = 0.1", "alpha = 0.5"], ["wide"], ["longer"]]
     assert labels == one_dataset * 2
+    alike = [each for each in cells[: len(cells) // 2] if each.cell.label in one_dataset[1]]
+    assert [len(group) for group in groups(alike, gpus=2)] == [2, 1]  # each has some
+    assert [len(group) for group in groups(alike, gpus=0)] == [1, 1, 1]  # processes can share them

@@ -35,10 +35,10 @@ class Ray:
 
     def __init__(self) -> None:
         self.instead: Callable[[Any], Any] | None = None
-        self.answers = True
+        self.answers, self.gpus = True, 0.0
 
     def nodes(self) -> list[dict[str, Any]]:
-        return [{"Alive": True, "Resources": {"CPU": 2.0}}]
+        return [{"Alive": True, "Resources": {"CPU": 2.0, "GPU": self.gpus}}]
 
     def remote(self, **_: Any) -> Callable[[Any], Any]:
         def task(work: Callable[[Any], Any]) -> Any:
@@ -102,7 +102,7 @@ def test_what_a_group_had_finished_outlives_its_worker(
         local.run(order.cells[:1], order.sign.parent.parent)
         raise error
 
-    cluster.instead = finish_one_and_die
+    cluster.instead, cluster.gpus = finish_one_and_die, 1.0
     results = on_ray.run(cells, tmp_path / "cells")
     assert [outcome.cell.label for outcome in results.outcomes] == ["rvs 0"]
     assert [failure.cell.label for failure in results.failures] == ["slower"]

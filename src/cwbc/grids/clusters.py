@@ -57,14 +57,15 @@ def offered(address: str | None = None) -> Device:
         return "gpu" if ray.cluster_resources().get("GPU", 0) >= 1 else "cpu"
 
 
-def resources(ray: Any, device: Device | None) -> tuple[Device, dict[str, int]]:
-    """What cells are computed on, and what each of them takes of a node."""
+def resources(ray: Any, device: Device | None) -> tuple[int, dict[str, int]]:
+    """The GPUs that cells are computed on, none for CPUs; and what each task takes of a node."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus, cores = (max(int(node.get(kind, 0)) for node in nodes) for kind in ("GPU", "CPU"))
+    gpus = sum(int(node.get("GPU", 0)) for node in nodes)
+    cores = max(int(node.get("CPU", 0)) for node in nodes)
     if device != "cpu" and gpus:
-        return "gpu", {"num_gpus": 1}
+        return gpus, {"num_gpus": 1}
     if device == "gpu":
         raise InputError("--device gpu: no node of the Ray cluster offers a GPU")
     if not cores:
         raise InputError("no node of the Ray cluster offers a CPU or a GPU; start one with `ray start`")
-    return "cpu", {"num_cpus": min(_CORES, cores)}
+    return 0, {"num_cpus": min(_CORES, cores)}

@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 
+from cwbc.device import on_cpu
 from cwbc.errors import DivergenceError, InputError
 from cwbc.grids import leases
 from cwbc.grids.cells import Cell
@@ -95,7 +96,8 @@ class _Engine:
     def run(self, shelf: Shelf) -> None:
         """Go over the cells until all are settled, here or by other processes."""
         while waiting := [cell for path, cell in self._cells.items() if path not in self._settled]:
-            self._on_all_devices(collections.deque(groups(waiting)), shelf)
+            gpus = 0 if on_cpu() else len(jax.local_devices())
+            self._on_all_devices(collections.deque(groups(waiting, gpus)), shelf)
             if len(self._settled) + len(waiting) == len(self._cells):  # others work on all the rest
                 self._show("waiting for another process")
                 self._stop_if_asked()

@@ -87,11 +87,12 @@ class _Driver:
 
     def submit(self, notes: Mapping[str, Any], lease_seconds: float, device: Device | None) -> None:
         """Hand all cells to the cluster, those that can share a program together."""
-        computed_on, needs = resources(self._ray, device)
+        gpus, needs = resources(self._ray, device)
+        computed_on: Device = "gpu" if gpus else "cpu"
         # GPU workers end with each task, as Ray has it: no other way gives the memory of a GPU back.
         task = self._ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
         place = str(store.root().resolve()) if store.VARIABLE in os.environ else None
-        for group in groups(self._waiting):
+        for group in groups(self._waiting, gpus):
             names = [each.directory.name for each in group]
             parts = [each.cell for each in group]
             size = made.ordered_size(parts[0].dataset)

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from cwbc.trajectories import Trajectories
 
 ROOT = Path("runs/cells")
 LEASES = ".leases"  # hidden: what lies below it is nobody's run
-_LARGEST_GROUP = 16
+_LARGEST_GROUP = 16  # beyond which another cell gains nothing
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -158,15 +158,19 @@ def asked_targets(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
     return tuple(sorted(kept | {others[index] for index in chosen}))
 
 
-def groups(prepared: Iterable[Prepared]) -> list[list[Prepared]]:
-    """Cells that one program can train: one dataset, training, seeds and form of method."""
+def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
+    """Cells that one program trains: one dataset, training, seeds and form of method.
+
+    Side by side pays on a GPU alone, and not where another GPU would be left without cells.
+    """
+    largest = min(math.ceil(len(prepared) / gpus), _LARGEST_GROUP) if gpus else 1
     found: dict[Any, list[list[Prepared]]] = {}
     ordered: list[list[Prepared]] = []
     for each in prepared:
         cell = each.cell
         alike = (cell.dataset, each.dataset.content_hash, cell.training, cell.seeds, form(cell.method))
         lots = found.setdefault(alike, [])
-        if not lots or len(lots[-1]) == _LARGEST_GROUP:
+        if not lots or len(lots[-1]) == largest:
             lots.append([])
             ordered.append(lots[-1])
         lots[-1].append(each)
