@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from cwbc.description import Description
 from cwbc.regularizers import Conservative
 from cwbc.weighting import ByReturn
-from cwbc.wording import PERCENT, amount, percent
+from cwbc.wording import PERCENT, amount, counted, percent
 
 FEW_EPISODES = 20
 FEW_RAISED = 5  # episodes that the regularizer rests on
@@ -50,7 +50,7 @@ def _equal_returns(d: Description) -> str | None:
 def _few_episodes(d: Description) -> str | None:
     if d.episodes >= FEW_EPISODES:
         return None
-    count = _count(d.episodes, "episode")
+    count = counted(d.episodes, "episode")
     return f"Only {count}: percentiles, bins and all that is learned rest on very little."
 
 
@@ -86,7 +86,7 @@ def _concentrated(d: Description) -> str | None:
     if _stands_out(d) or _rare(d) or _ties(d):  # where few are good, to draw these few is the point
         return None
     return (
-        f"Weighting draws as if there were only {_count(round(with_weighting), 'episode')}, "
+        f"Weighting draws as if there were only {counted(round(with_weighting), 'episode')}, "
         f"not {without:,.0f}. A --temperature above {amount(d.temperature)} prefers high returns less, "
         f"a --smoothing above {d.weighting.smoothing:g} prefers rare returns less."
     )
@@ -151,7 +151,7 @@ def _few_raised(d: Description) -> str | None:
     if d.raised.episodes >= FEW_RAISED or d.episodes < FEW_EPISODES or _rare(d):
         return None
     return (
-        f"The regularizer rests on {_count(d.raised.episodes, 'episode')} only; "
+        f"The regularizer rests on {counted(d.raised.episodes, 'episode')} only; "
         f"a --percentile below {d.regularizer.percentile:g} takes in more."
     )
 
@@ -218,7 +218,7 @@ def _unknown_environment(d: Description) -> str | None:
 def _unknown_limit(d: Description) -> str | None:
     if d.time_limit is None:
         return (
-            f"No time limit is known; the longest episode, {_count(d.horizon, 'step')}, stands in for it "
+            f"No time limit is known; the longest episode, {counted(d.horizon, 'step')}, stands in for it "
             "(rvs is told the return-to-go per step left)."
         )
     if d.lengths.longest > d.time_limit:
@@ -313,8 +313,4 @@ def _share(value: float) -> str:
 
 def _never(verb: str, kind: str, names: list[str]) -> str:
     some = ", ".join(names if len(names) <= 3 else [*names[:3], f"and {len(names) - 3} more"])
-    return f"{_count(len(names), kind)} never {verb}{'s' * (len(names) == 1)} ({some})"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{counted(len(names), kind)} never {verb}{'s' * (len(names) == 1)} ({some})"

@@ -11,7 +11,7 @@ from cwbc import evaluation
 from cwbc.datasets import load
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
-from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
+from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_all_options
 from cwbc.policy import Policies
 from cwbc.results import Sweep
 from cwbc.tasks import task_for
@@ -53,9 +53,7 @@ def train(
     if training is None:
         options.setdefault("precision", default_precision())
     chosen = named if isinstance(method, str) else method
-    chosen, settings, used = with_options(chosen, training or preset_training, options)
-    if unused := sorted(set(options) - used):
-        raise InputError(f"{chosen.name} has no option {', '.join(unused)}")
+    chosen, settings = with_all_options(chosen, training or preset_training, options)
     seeds = DEFAULT_SEEDS[preset] if seeds is None else seeds
     which = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not which or len(set(which)) < len(which) or min(which) < 0 or max(which) >= 2**32:

@@ -29,6 +29,7 @@ from cwbc.finished import (
 )
 from cwbc.measuring import measure
 from cwbc.methods import Method, Training
+from cwbc.plain_text import say
 from cwbc.planning import Plan, sweep_plan
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
@@ -68,8 +69,7 @@ class Session:
         self.stopping = self.training = False
 
     def say(self, text: str) -> None:
-        # A log keeps its lines whole; a terminal wraps them between words.
-        self.console.print(text, highlight=False, soft_wrap=not self.console.is_terminal, markup=False)
+        say(text)
 
     def warn(self, text: str) -> None:
         self.say(f"warning: {text}")

@@ -21,7 +21,7 @@ from cwbc.findings import Finding, Rejected
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.recordings import Recording
-from cwbc.wording import amount
+from cwbc.wording import amount, counted
 
 
 def run(action: cli_data.Work) -> int:
@@ -90,7 +90,7 @@ def check(action: cli_data.Check) -> int:
         output(f"{finding.severity}: {finding.sentence(action.places)}")
     if recording is not None:
         _tell_columns(recording)
-        counts = f"{_count(recording.data.episodes, 'episode')}, {_count(recording.data.steps, 'step')}"
+        counts = f"{counted(recording.data.episodes, 'episode')}, {counted(recording.data.steps, 'step')}"
         output(f"{action.path}: {counts}; {_verdict(findings)}")
     return 2 if wrong else 0
 
@@ -234,14 +234,10 @@ def _some(names: tuple[str, ...], most: int = 12) -> str:
     return ", ".join(name.strip() or repr(name) for name in names[:most]) + rest
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
 def _tell_kept(entry: store.Entry) -> None:
     environment = entry.environment or "unknown"
     say(
-        f"{entry.name}: {_count(entry.episodes, 'episode')}, {_count(entry.steps, 'step')}, returns "
+        f"{entry.name}: {counted(entry.episodes, 'episode')}, {counted(entry.steps, 'step')}, returns "
         f"{amount(entry.lowest)} to {amount(entry.best)}, environment {environment}"
     )
     say(f"`cwbc data show {entry.name}` shows it")

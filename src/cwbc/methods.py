@@ -168,6 +168,21 @@ def with_options(
     return Method(**parts), replaced(training), used
 
 
+def with_all_options(
+    method: Method, training: Training, options: Mapping[str, Any]
+) -> tuple[Method, Training]:
+    """`with_options`, where it is an error if one replaces nothing."""
+    changed, settings, used = with_options(method, training, options)
+    if unused := sorted(set(options) - used):
+        parts = [getattr(method, field.name) for field in dataclasses.fields(method)]
+        choices = [part for part in (*parts, training) if dataclasses.is_dataclass(part)]
+        known = sorted({field.name for choice in choices for field in dataclasses.fields(choice)})
+        raise InputError(
+            f"{method.name} has no option {', '.join(unused)}; those that it has: {', '.join(known)}"
+        )
+    return changed, settings
+
+
 _CHOICES = {
     choice.__name__: choice
     for choice in (

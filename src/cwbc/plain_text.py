@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
-from rich.control import strip_control_codes
+
+# All that a terminal may act upon, but for line breaks and tabs: rich itself leaves escape sequences in.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def output(text: str) -> None:
     """Print what was asked for."""
-    Console().print(strip_control_codes(text), highlight=False, soft_wrap=True, markup=False)
+    _print(Console(), text, whole=True)
 
 
 def say(text: str) -> None:
     """Print a remark, on the stream that programs do not read."""
     console = Console(stderr=True)
-    text = strip_control_codes(text)  # names in a file may be anything
-    console.print(text, highlight=False, soft_wrap=not console.is_terminal, markup=False)
+    _print(console, text, whole=not console.is_terminal)  # a terminal wraps lines between words
+
+
+def _print(console: Console, text: str, whole: bool) -> None:
+    console.print(_CONTROL.sub("", text), highlight=False, soft_wrap=whole, markup=False)

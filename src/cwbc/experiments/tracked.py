@@ -16,17 +16,16 @@ FOLDER = "tracked"  # in that of the report: event files go by dataset and label
 def show(
     outcomes: Sequence[Outcome], out: Path, trackers: Sequence[str], tell: Callable[[str], None]
 ) -> None:
-    """Show every cell elsewhere as well, and nothing of an earlier report.
+    """Show every cell elsewhere as well; TensorBoard, nothing of an earlier report.
 
     Args:
         out: the directory of the report.
         tell: given a line about each tracker that fails.
     """
     folder = out / FOLDER
-    for earlier in folder.glob(f"*/*/{tensorboard.EVENTS}"):
-        tensorboard.discard(earlier.parent)
-    if not trackers:
-        return
+    if "tensorboard" in trackers:
+        for earlier in folder.glob(f"*/*/{tensorboard.EVENTS}"):
+            tensorboard.discard(earlier.parent)
     datasets = distinct_names(outcome.cell.dataset for outcome in outcomes)
     folders = file_names(datasets.values())
     labels = file_names(outcome.cell.label for outcome in outcomes)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from cwbc.device import default_precision
 from cwbc.errors import InputError, require
-from cwbc.methods import Method, Preset, Training, sized, with_options
+from cwbc.methods import Method, Preset, Training, sized, with_all_options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Cell:
     points: int | None = None
 
     def __post_init__(self) -> None:
+        require(bool(self.label.strip()), "the label of a cell", repr(self.label), "a name")
         different = bool(self.seeds) and len(set(self.seeds)) == len(self.seeds)
         require(different, f"{self.label}: seeds", self.seeds, "at least one, all different")
         require(self.targets != (), f"{self.label}: targets", self.targets, "at least one number")
@@ -109,7 +110,7 @@ def _method(variant: Variant, scale: Scale) -> tuple[Method, Training]:
     options: dict[str, Any] = {"precision": scale.precision or default_precision()}
     options |= {} if scale.steps is None else {"steps": scale.steps}
     options |= variant.options
-    method, training, used = with_options(*sized(variant.method, scale.preset), options)
-    if unused := sorted(set(options) - used):
-        raise InputError(f"{variant.label}: {variant.method} has no option {', '.join(unused)}")
-    return method, training
+    try:
+        return with_all_options(*sized(variant.method, scale.preset), options)
+    except InputError as error:
+        raise InputError(f"{variant.label}: {error}") from error
