@@ -318,5 +318,7 @@ def stop_now(command_line: str, going_on: bool = True) -> NoReturn:
 
 
 def _failed(status: int, text: str) -> int:
-    print(f"cwbc: {text}", file=sys.stderr)
+    from cwbc.plain_text import printable
+
+    print(f"cwbc: {printable(text)}", file=sys.stderr)
     return status

@@ -10,6 +10,11 @@ from rich.console import Console
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+def printable(text: str) -> str:
+    """The text without anything that a terminal would act upon."""
+    return _CONTROL.sub("", text)
+
+
 def output(text: str) -> None:
     """Print what was asked for."""
     _print(Console(), text, whole=True)
@@ -22,4 +27,4 @@ def say(text: str) -> None:
 
 
 def _print(console: Console, text: str, whole: bool) -> None:
-    console.print(_CONTROL.sub("", text), highlight=False, soft_wrap=whole, markup=False)
+    console.print(printable(text), highlight=False, soft_wrap=whole, markup=False)

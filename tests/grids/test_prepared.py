@@ -85,6 +85,8 @@ def test_mistakes_are_found_before_anything_is_written(toy: str, tmp_path: Path)
         prepare(grid([toy, "hoper-medium-v2"], ["rvs"], SCALE), tmp_path / "root", {}, Shelf())
     with pytest.raises(InputError, match="at least one cell"):
         prepare([], tmp_path / "root", {}, Shelf())
+    with pytest.raises(InputError, match="is a file; cells need a directory"):
+        prepare(grid(toy, "rvs", SCALE), nowhere, {}, Shelf())
     assert not (tmp_path / "root").exists()
 
 

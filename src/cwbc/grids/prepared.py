@@ -98,6 +98,8 @@ def prepare(
     """
     if not cells:
         raise InputError("a grid needs at least one cell")
+    if root.exists() and not root.is_dir():
+        raise InputError(f"{root} is a file; cells need a directory")
     prepared: dict[int, Prepared] = {}
     for name in dict.fromkeys(cell.dataset for cell in cells):
         reading(name)
