@@ -59,13 +59,13 @@ def write(out: Path, report: Report) -> list[str]:
     written |= _pictures(report)
     files = [PAGE, SUMMARY, *written]
     written[PAGE] = _page(report, files[1:]).to_html()
+    summary = json.dumps({**_summary(report), "files": files}, indent=2, allow_nan=False) + "\n"
+    # Whatever is cut off here, the next report finds a summary that says whose files these are, and which.
     for name in _earlier(out):
         if name not in files:  # about other cells than these
             (out / name).unlink(missing_ok=True)
-    summary = {**_summary(report), "files": files}
-    for name, content in written.items():
+    for name, content in {SUMMARY: summary, **written}.items():
         write_atomically(out / name, content)
-    write_atomically(out / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
     return files
 
 
