@@ -14,6 +14,7 @@ from test_cli import run
 from toys import toy_data, write_toy
 
 from cwbc.datasets import store
+from cwbc.errors import InputError
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.item import Item
 from cwbc.experiments.naming import Datasets
@@ -74,6 +75,13 @@ def test_mistakes_are_found_before_anything_is_written(
         assert expected in capsys.readouterr().err
     assert run("reproduce", "dt-concat", "--data=d4rl", "--quick") == 2
     assert "1 of D4RL's datasets" in capsys.readouterr().err  # a quick run takes one
+
+    def no_gpu(device: str | None) -> None:
+        raise InputError(f"--device {device}: jax finds no GPU")
+
+    monkeypatch.setattr("cwbc.reproduce_commands.use_device", no_gpu)
+    assert run("reproduce", "table1", "--quick", "--device=gpu") == 2
+    assert "--device gpu: jax finds no GPU" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

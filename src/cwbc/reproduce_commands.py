@@ -65,8 +65,9 @@ def reproduce(command: Reproduce, session: Session) -> int:
     narrowed = (command.datasets, command.methods, command.seeds, command.steps)
     part = any(option is not None for option in narrowed)
     out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick + "-part" * part))
-    readiness.check(item, command.data, command.quick, out, Path(command.cells or ROOT))
-    device = _device(command)
+    readiness.check(item, command.data, command.quick, out)
+    device = _device(command)  # a mistake, too, where there is none: nothing is written before
+    readiness.prepare(item, out, Path(command.cells or ROOT))
     names = item.names(command.data, command.quick)
     datasets = _made(names, command.quick)
     results = Results([], [])

@@ -11,13 +11,17 @@ from cwbc.experiments.item import Item
 from cwbc.experiments.naming import Datasets
 
 
-def check(item: Item, data: Datasets, quick: bool, out: Path, cells: Path) -> None:
-    """Refuse what would go wrong after hours; at the end the directories are there."""
+def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:
+    """Refuse data that is missing or too small, and a place that is taken."""
     if data == "d4rl":
         _check_present(item, quick)
     elif not quick:
         _check_sizes(item)
     places.check(out, item.name, "--out")
+
+
+def prepare(item: Item, out: Path, cells: Path) -> None:
+    """Make the directories, or refuse those that could not be written to after hours."""
     places.prepare(out, "--out")
     if item.variants:
         places.prepare(cells, "--cells")
