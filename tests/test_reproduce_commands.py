@@ -16,10 +16,10 @@ from toys import toy_data, write_toy
 from cwbc.datasets import store
 from cwbc.errors import InputError
 from cwbc.experiments.catalogue import ITEMS
-from cwbc.experiments.item import Item
+from cwbc.experiments.item import FULL, Item
 from cwbc.experiments.naming import Datasets
 from cwbc.grids import clusters, local, on_ray
-from cwbc.grids.cells import Variant
+from cwbc.grids.cells import Cell, Variant
 from cwbc.grids.outcomes import Failure, Results
 
 TINY = ("--quick", "--seeds=2", "--steps=20", "--device=cpu")
@@ -86,14 +86,16 @@ def test_mistakes_are_found_before_anything_is_written(
 
 
 def test_a_part_of_an_item_keeps_its_order() -> None:
-    part = ITEMS["table1"].only(["walker2d-medium", "hopper-medium"], ["rvs+cwbc", "rvs"])
-    labels = [(cell.dataset, cell.label) for cell in part.cells("ours", quick=False)]
-    robots = [name for name in part.datasets for _ in range(2)]
-    assert sorted(robots) == ["hopper-medium"] * 2 + ["walker2d-medium"] * 2
-    assert [label for _, label in labels] == ["rvs", "rvs+cwbc"] * 2
+    def cells(item: Item) -> dict[tuple[str, str], Cell]:
+        trained = item.cells(item.names("ours", quick=False), FULL)
+        return {(cell.dataset, cell.label): cell for cell in trained}
+
+    part = ITEMS["table1"].only(["hopper-medium", "walker2d-medium"], ["rvs+cwbc", "rvs"])
+    robots = ("walker2d", "hopper")
+    labels = [(f"cwbc/{robot}/medium-v0", label) for robot in robots for label in ("rvs", "rvs+cwbc")]
+    assert list(cells(part)) == labels
     assert part.only(None, None) == part
-    whole = {(cell.dataset, cell.label): cell for cell in ITEMS["table1"].cells("ours", quick=False)}
-    assert all(whole[cell.dataset, cell.label] == cell for cell in part.cells("ours", quick=False))
+    assert cells(part).items() <= cells(ITEMS["table1"]).items()
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -104,7 +106,7 @@ def test_an_item_from_data_to_report(
     on_toy("max-return", tmp_path, monkeypatch)
     assert run("reproduce", "max-return", *TINY) == 0
     said = capsys.readouterr().out
-    out = tmp_path / "runs" / "reproduce" / "max-return-quick-part"
+    (out,) = tmp_path.glob("runs/reproduce/max-return-quick-part-*")
     assert {"report.html", "summary.json", "claims.md", "seeds.csv", "max-return.md", "max-return.csv"} <= {
         file.name for file in out.iterdir()
     }
@@ -153,7 +155,7 @@ def test_items_that_train_nothing_and_places_that_are_taken(
     assert not (tmp_path / "runs").exists()
     assert "our run supports" in capsys.readouterr().out
     assert run("reproduce", "bias-variance", "--out", "mine", "--quick") == 0
-    assert "a quick run goes the paper's way" in capsys.readouterr().out
+    assert "a small run goes the paper's way" in capsys.readouterr().out
     (remark, *_) = json.loads((tmp_path / "mine" / "summary.json").read_text())["remarks"]
     assert "1 of 1 datasets, made of 200,000 steps where they were not there yet" in remark
     assert "no evidence about the paper" in remark
@@ -196,7 +198,7 @@ def test_a_failed_cell_is_told(
     monkeypatch.setattr(local, "run", fail)
     assert run("reproduce", "components", *TINY) == 1
     assert "rvs+cwbc: went where no number is" in capsys.readouterr().err
-    out = tmp_path / "runs" / "reproduce" / "components-quick-part"
+    (out,) = tmp_path.glob("runs/reproduce/components-quick-part-*")
     assert "went where no number is" in (out / "report.html").read_text()
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 3
@@ -222,6 +224,32 @@ def test_a_part_leaves_claims_about_the_whole_open(
     assert part["verdict"] is None
     assert part["reason"].startswith("Only 1 of its 2 datasets was measured")
     assert [case["dataset"] for case in part["cases"]] == ["toy"]
+
+
+def test_parts_have_places_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("components", tmp_path, monkeypatch)
+    monkeypatch.setattr(local, "run", lambda cells, root, **settings: Results([], []))
+    parts = [
+        ("--methods=rvs",),
+        ("--methods=rvs,rvs+w",),
+        ("--methods=rvs", "--seeds=1"),
+        ("--seeds=1", "--steps=3"),
+        ("--seeds=3", "--steps=1"),
+    ]
+    for part in parts:
+        assert run("reproduce", "components", *part, "--device=cpu") == 0
+    for again in (("--methods=rvs+w, rvs",), ("--steps=3", "--seeds=1")):  # the same in another order
+        assert run("reproduce", "components", *again, "--device=cpu") == 0
+    folders = list((tmp_path / "runs" / "reproduce").iterdir())
+    assert len(folders) == len(parts)
+    summaries = [json.loads((folder / "summary.json").read_text()) for folder in folders]
+    said = [remark for summary in summaries for remark in summary["remarks"] if "no evidence" in remark]
+    assert sorted(remark.split(",")[0] for remark in said) == [
+        "This is a small run: 1 seed",
+        "This is a small run: 1 seed",
+        "This is a small run: 3 seeds",
+    ]
 
 
 def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +296,9 @@ def test_d4rls_own_data_is_taken_once_it_is_here(tmp_path: Path, monkeypatch: py
     for name in names:
         store.add(dataclasses.replace(toy_data(), name=name), "a file of D4RL")
     assert run("reproduce", "bias-variance", "--data=d4rl") == 0
-    summary = json.loads((tmp_path / "runs" / "reproduce" / "bias-variance" / "summary.json").read_text())
+    summary = json.loads(
+        (tmp_path / "runs" / "reproduce" / "bias-variance-d4rl" / "summary.json").read_text()
+    )
     assert [dataset["name"] for dataset in summary["datasets"]] == list(names)
     assert not any("made after D4RL's recipes" in remark for remark in summary["remarks"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,10 @@ from cwbc.errors import InputError, require, unknown
 from cwbc.experiments import readiness, reproduction, tracked, writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import FULL, LESS, QUICK, Findings, Item
+from cwbc.experiments.extent import Extent
+from cwbc.experiments.item import FULL, LESS, QUICK
 from cwbc.experiments.naming import short_name
-from cwbc.experiments.origins import histories_of, provenance_of
+from cwbc.experiments.origins import provenance_of
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
@@ -33,7 +34,6 @@ from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import RESULTS
 from cwbc.tracking import parse_trackers
-from cwbc.wording import counted
 
 if TYPE_CHECKING:
     from cwbc.commands import Session
@@ -61,10 +61,9 @@ def list_items() -> None:
 def reproduce(command: Reproduce, session: Session) -> int:
     """Run an item to its report; 1 where cells failed."""
     begun = time.time()
-    item, trackers = _checked(command), parse_trackers(command.track)
-    narrowed = (command.datasets, command.methods, command.seeds, command.steps)
-    part = any(option is not None for option in narrowed)
-    out = Path(command.out or DEFAULT_OUT / (item.name + "-quick" * command.quick + "-part" * part))
+    extent, trackers = _checked(command), parse_trackers(command.track)
+    item = extent.item.only(_names(command.datasets), _names(command.methods))
+    out = Path(command.out or DEFAULT_OUT / extent.folder)
     readiness.check(item, command.data, command.quick, out)
     device = _device(command)  # a mistake, too, where there is none: nothing is written before
     readiness.prepare(item, out, Path(command.cells or ROOT))
@@ -72,25 +71,22 @@ def reproduce(command: Reproduce, session: Session) -> int:
     datasets = _made(names, command.quick)
     results = Results([], [])
     if item.variants:
-        cells = _cells(item, command, datasets, device)
+        precision = command.precision or default_precision(device)
+        scale = dataclasses.replace(extent.scale, precision=precision)
+        cells = [_with_less(cell, datasets[cell.dataset]) for cell in item.cells(names, scale)]
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
         say(f"{item.place}: {len(cells)} cells on {where}, below {command.cells or ROOT}")
         if where == "a CPU" and not command.quick:
             say("warning: what is not trained yet takes days without a GPU at this size; --quick minutes")
         results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
-    whole = ITEMS[item.name].names(command.data, command.quick)  # what claims are about, run or not
+    whole = extent.item.names(command.data, command.quick)  # what claims are about, run or not
     findings = item.findings(Evidence.of(results.outcomes, [short_name(name) for name in whole], data))
-    told = reproduction.Told(
-        _is_quick(item, command),
-        _remarks(item, command, datasets),
-        _provenance(session.command_line, results.outcomes, begun),
-        datasets,
-        histories_of(results.outcomes),
-    )
-    writing.write(out, reproduction.report(item, findings, results, told))
+    provenance = _provenance(session.command_line, results.outcomes, begun)
+    report = reproduction.report(extent, findings, results, datasets, provenance)
+    writing.write(out, report)
     tracked.show(results.outcomes, out, trackers, session.warn)
-    _print(item, findings, results, told.quick, out)
+    _print(report, out)
     return 1 if results.failures else 0
 
 
@@ -104,7 +100,7 @@ def _device(command: Reproduce) -> Device:
     return command.device or clusters.offered(command.address)
 
 
-def _checked(command: Reproduce) -> Item:
+def _checked(command: Reproduce) -> Extent:
     name = command.item or ""
     if name not in ITEMS:
         raise unknown("item", name, ITEMS)
@@ -122,11 +118,26 @@ def _checked(command: Reproduce) -> Item:
         raise InputError(f"{', '.join(given)} does nothing for {name}, which trains nothing")
     if command.address is not None and command.engine != "ray":
         raise InputError("--address is that of a Ray cluster; give --engine ray with it")
-    return ITEMS[name].only(_names(command.datasets), _names(command.methods))
+    scale = QUICK if command.quick else FULL
+    steps, seeds = command.steps or scale.steps, command.seeds or scale.seeds
+    scale = dataclasses.replace(scale, steps=steps, seeds=seeds)
+    return Extent(ITEMS[name], command.data, command.quick, scale, _changes(command))
 
 
 def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
+    """What a list of names asks for, whatever their order."""
+    return None if text is None else sorted({name.strip() for name in text.split(",")})
+
+
+def _changes(command: Reproduce) -> dict[str, str]:
+    datasets, methods = _names(command.datasets), _names(command.methods)
+    given = {
+        "--datasets": datasets and ",".join(datasets),
+        "--methods": methods and ",".join(methods),
+        "--seeds": command.seeds,
+        "--steps": command.steps,
+    }
+    return {option: str(value) for option, value in given.items() if value is not None}
 
 
 def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
@@ -138,19 +149,6 @@ def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
                 made.Order.of(name, made.DEFAULT_SIZE if quick else made.FULL).make(progress=update)
             found[name] = DatasetSummary.of(load(name))
     return found
-
-
-def _cells(
-    item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary], device: Device
-) -> list[Cell]:
-    cells = []
-    for cell in item.cells(command.data, command.quick):
-        training = dataclasses.replace(cell.training, steps=command.steps or cell.training.steps)
-        training = dataclasses.replace(training, precision=command.precision or default_precision(device))
-        seeds = tuple(range(command.seeds)) if command.seeds else cell.seeds
-        cell = dataclasses.replace(cell, training=training, seeds=seeds)
-        cells.append(_with_less(cell, datasets[cell.dataset]))
-    return cells
 
 
 def _with_less(cell: Cell, dataset: DatasetSummary) -> Cell:
@@ -189,55 +187,13 @@ def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) ->
     return {"command": command_line, "cells trained by": "" if earlier == command_line else earlier} | known
 
 
-def _is_quick(item: Item, command: Reproduce) -> bool:
-    """Whether less is trained, or on less data, than in a full run."""
-    return command.quick and (bool(item.variants) or command.data == "ours")
-
-
-def _remarks(item: Item, command: Reproduce, datasets: Mapping[str, DatasetSummary]) -> list[str]:
-    remarks = []
-    if item.variants:
-        remarks.append(
-            "Scores are normalized as in D4RL and asked for at 1x expert unless said otherwise; "
-            "± is the deviation over seeds, as in the paper."
-        )
-    narrowed = ("datasets", "methods", "seeds", "steps")
-    chosen = [f"--{name} {value}" for name in narrowed if (value := getattr(command, name))]
-    if chosen:
-        remarks.append(f"This is a part of the item, as asked with {' and '.join(chosen)}.")
-    if _is_quick(item, command):
-        remarks.append(
-            f"This is a quick run: {len(datasets)} of {len(ITEMS[item.name].datasets)} datasets, "
-            f"{_small(item, command)}. It shows that all works and which way things go; its verdicts are no "
-            "evidence about the paper."
-        )
-    if command.data == "ours":
-        smallest, *_, largest = sorted([dataset.steps for dataset in datasets.values()] * 2)
-        sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
-        remarks.append(
-            f"The datasets are ours ({sizes} steps), made after D4RL's recipes by other behaviours: "
-            "published scores are for orientation."
-        )
-    return remarks
-
-
-def _small(item: Item, command: Reproduce) -> str:
-    """In what a quick run is less than a full one."""
-    if not item.variants:
-        return f"made of {made.DEFAULT_SIZE:,} steps where they were not there yet, not of D4RL's sizes"
-    seeds, steps = command.seeds or QUICK.seeds, command.steps or QUICK.steps
-    return f"{counted(seeds, 'seed')}, {steps:,} steps of small networks, {QUICK.episodes} episodes"
-
-
-def _print(item: Item, findings: Findings, results: Results, quick: bool, out: Path) -> None:
-    for claim in findings.claims:
+def _print(report: writing.Report, out: Path) -> None:
+    for claim in report.findings.claims:
         output(f"{reproduction.VERDICTS[claim.verdict]}: {claim.text}")
         output(f"    {claim.reason}")
         for case in claim.cases:
             output(f"    {reproduction.case_in_words(case)}")
-    for failure in results.failures:
-        say(
-            f"failed: {failure.cell.dataset}, {failure.cell.label}: {failure.reason} (in {failure.directory})"
-        )
-    output(reproduction.headline(item, findings.claims, quick))
+    for failure in report.results.failures:
+        say(f"failed: {writing.failed(failure)} (in {failure.directory})")
+    output(report.headline)
     output(f"report: {out / writing.PAGE}")

@@ -8,6 +8,7 @@ from hand_made import FALLS, HOLDS, at_expert, claim, curves, found, outcome, su
 
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
+from cwbc.experiments.item import FULL, QUICK
 from cwbc.experiments.naming import WALKERS, named, short_name
 from cwbc.experiments.published import DATASETS
 from cwbc.networks import Transformer
@@ -178,7 +179,7 @@ def test_filtered_bc() -> None:
 def test_every_item_declares_what_it_needs(item) -> None:  # type: ignore[no-untyped-def]
     assert set(item.quick_datasets) <= set(item.datasets)
     for quick in (False, True):
-        cells = item.cells("ours", quick)
+        cells = item.cells(item.names("ours", quick), QUICK if quick else FULL)
         assert len(cells) == item.count(quick)
         names = [(cell.dataset, cell.label) for cell in cells]
         assert len(set(names)) == len(names)

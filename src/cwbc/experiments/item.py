@@ -11,6 +11,7 @@ from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.naming import Datasets, named
 from cwbc.grids.cells import Cell, Scale, Variant, grid
+from cwbc.methods import Training
 from cwbc.networks import Transformer
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from cwbc.reporting.tables import Table
 
 FULL = Scale("paper", steps=None, seeds=10, episodes=10)
+STEPS = Training().steps  # of a full run
 QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7)
 LESS = 0.8  # of the dataset's best, asked for beside the sweep: by all items, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
@@ -79,10 +81,10 @@ class Item:
         """The datasets' names in the store."""
         return tuple(named(each, datasets) for each in (self.quick_datasets if quick else self.datasets))
 
-    def cells(self, datasets: Datasets, quick: bool) -> tuple[Cell, ...]:
-        """Everything that is to be trained."""
-        cells = grid(self.names(datasets, quick), self.variants, QUICK if quick else FULL)
-        return tuple(_lighter(cell) if quick else cell for cell in cells)
+    def cells(self, names: Sequence[str], scale: Scale) -> tuple[Cell, ...]:
+        """Everything that is to be trained on datasets of these names in the store."""
+        cells = grid(names, self.variants, scale)
+        return tuple(_lighter(cell) if scale.preset == QUICK.preset else cell for cell in cells)
 
     def only(self, datasets: Sequence[str] | None, methods: Sequence[str] | None) -> Item:
         """The same item with only these datasets and methods; an unknown one is an error."""

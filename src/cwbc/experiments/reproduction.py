@@ -7,62 +7,60 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.experiments.item import Case, Claim, Findings, Item
+from cwbc.experiments.extent import Extent
+from cwbc.experiments.item import Case, Claim, Findings
+from cwbc.experiments.origins import histories_of
 from cwbc.experiments.writing import Report, failed
 from cwbc.grids.outcomes import Failure, Results
 from cwbc.reporting.page import Section
-from cwbc.reporting.training import Histories
 
 CLAIMS = "claims.md"
 VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}
 _LOOKS = {True: "good", False: "bad", None: ""}
 
 
-@dataclasses.dataclass(frozen=True)
-class Told:
-    """What a report says beside the findings."""
-
-    quick: bool
-    remarks: Sequence[str]  # what one must know to read the numbers
-    provenance: Mapping[str, str]
-    datasets: Mapping[str, DatasetSummary]  # by name
-    histories: Mapping[str, Histories]  # of what was trained, by the dataset's name
-
-
-def report(item: Item, findings: Findings, results: Results, told: Told) -> Report:
-    """The report about an item's claims."""
+def report(
+    extent: Extent,
+    findings: Findings,
+    results: Results,
+    datasets: Mapping[str, DatasetSummary],
+    provenance: Mapping[str, str],
+) -> Report:
+    """The report about an item's claims; datasets are by name."""
+    item = extent.item
     title = f"{item.place} – {item.shows}"
-    finding = headline(item, findings.claims, told.quick)
+    finding, remarks = headline(extent, findings.claims), extent.remarks(datasets)
     return Report(
         title=title,
         kicker=f"Reproduction · {title}",
         headline=finding,
-        remarks=told.remarks,
+        remarks=remarks,
         findings=findings,
         results=results,
-        datasets=told.datasets,
-        histories=told.histories,
-        provenance=told.provenance,
+        datasets=datasets,
+        histories=histories_of(results.outcomes),
+        provenance=provenance,
         summary={
             "item": {"name": item.name, "place": item.place, "shows": item.shows},
             "claims": [dataclasses.asdict(claim) for claim in findings.claims],
         },
         sections=[Section("What the paper says", [_claims(findings.claims)])],
-        files={CLAIMS: _claims_in_markdown(finding, told.remarks, findings.claims, results.failures)},
+        files={CLAIMS: _claims_in_markdown(finding, remarks, findings.claims, results.failures)},
     )
 
 
-def headline(item: Item, claims: Sequence[Claim], quick: bool) -> str:
+def headline(extent: Extent, claims: Sequence[Claim]) -> str:
     """The finding in a sentence."""
+    place = extent.item.place
     decided = [claim for claim in claims if claim.verdict is not None]
     held = sum(claim.verdict is True for claim in decided)
     open_ = len(claims) - len(decided)
     rest = f"; {open_} cannot be told" if open_ else ""
     if not decided:
-        return f"{item.place}: none of the {len(claims)} claims of the paper can be told from this run."
-    if quick:
-        return f"{item.place}: a quick run goes the paper's way in {held} of {len(decided)} claims{rest}."
-    return f"{item.place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
+        return f"{place}: none of the {len(claims)} claims of the paper can be told from this run."
+    if extent.is_small:
+        return f"{place}: a small run goes the paper's way in {held} of {len(decided)} claims{rest}."
+    return f"{place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
 
 
 def case_in_words(case: Case) -> str:

@@ -1,0 +1,72 @@
+"""What a report about an item says of the paper depends on how much of it was run."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hand_made import FALLS, HOLDS, curves, found, summary
+
+from cwbc.experiments.catalogue import ITEMS
+from cwbc.experiments.extent import Extent
+from cwbc.experiments.item import FULL, QUICK
+from cwbc.experiments.naming import WALKERS
+from cwbc.experiments.reproduction import report
+from cwbc.grids.outcomes import Results
+
+WHOLE = Extent(ITEMS["components"], "ours", False, FULL, {})
+DATASETS = {name: summary(name) for name in WALKERS}
+
+
+def extent(**scale: Any) -> Extent:
+    return dataclasses.replace(WHOLE, scale=dataclasses.replace(FULL, **scale))
+
+
+@pytest.mark.parametrize(
+    ("run", "size"),
+    [
+        (extent(), None),
+        (extent(seeds=10, steps=100_000), None),
+        (extent(seeds=20, steps=200_000), None),
+        (extent(seeds=9), "small run: 9 seeds, 100,000 steps, where the paper has 10 and 100,000."),
+        (extent(seeds=20, steps=1), "small run: 20 seeds, 1 step, where the paper has 10 and 100,000."),
+        (
+            dataclasses.replace(WHOLE, quick=True, scale=QUICK),
+            "quick run: 3 of 3 datasets, 2 seeds, 2,000 steps of small networks, 3 episodes.",
+        ),
+        (
+            dataclasses.replace(WHOLE, quick=True, scale=dataclasses.replace(QUICK, seeds=20, steps=200_000)),
+            "quick run: 3 of 3 datasets, 20 seeds, 200,000 steps of small networks, 3 episodes.",
+        ),
+    ],
+)
+def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | None) -> None:
+    findings = found("components", curves(WALKERS, rvs=FALLS, rvs__cwbc=HOLDS))
+    told = report(run, findings, Results([], []), DATASETS, {})
+    remarks = " ".join(told.remarks)
+    if size is None:
+        assert told.headline == "Figure 5: our run supports 3 of 3 claims of the paper; 2 cannot be told."
+        assert "no evidence" not in remarks
+    else:
+        ending = "a small run goes the paper's way in 3 of 3 claims; 2 cannot be told."
+        assert told.headline == f"Figure 5: {ending}"
+        assert f"This is a {size} It shows" in remarks
+        assert "its verdicts are no evidence about the paper" in remarks
+    assert told.files["claims.md"].startswith(f"# {told.headline}")
+
+
+def test_reports_about_different_things_go_to_different_places() -> None:
+    variations: list[dict[str, Any]] = [
+        {},
+        {"data": "d4rl"},
+        {"quick": True},
+        {"data": "d4rl", "quick": True},
+        {"changes": {"--seeds": "3"}},
+        {"changes": {"--steps": "3"}},
+        {"changes": {"--steps": "3"}, "quick": True},
+    ]
+    folders = [dataclasses.replace(WHOLE, **each).folder for each in variations]
+    assert folders[:4] == ["components", "components-d4rl", "components-quick", "components-d4rl-quick"]
+    assert len(set(folders)) == len(folders)
+    assert all(folder.startswith("components-part-") for folder in folders[4:6])
