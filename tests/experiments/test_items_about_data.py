@@ -30,6 +30,7 @@ def test_kappa() -> None:
     findings = found("kappa", outcomes, **on_all(data))
     assert verdicts(findings) == [True, False, True, True]
     (distribution, *_) = findings.distributions
+    assert (distribution.dataset, [case.dataset for case in findings.claims[0].cases]) == (REPLAY, [*WALKERS])
     assert [shares.sum() for shares in distribution.drawn.values()] == pytest.approx([1] * 4)
     poor = {"rvs+c": 50, "z = 99": 20, "z = 90": 60, "z = 50": 58, "z = 0": 61}
     outcomes = [each for dataset in WALKERS for each in at_expert(dataset, poor)]

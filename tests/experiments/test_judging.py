@@ -6,7 +6,15 @@ import pytest
 from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary
 
 from cwbc.experiments.item import Case, Claim
-from cwbc.experiments.judging import decided, on_average_too, on_datasets, similar, unless_turned, well
+from cwbc.experiments.judging import (
+    at_least,
+    decided,
+    on_average_too,
+    on_datasets,
+    similar,
+    unless_turned,
+    well,
+)
 from cwbc.experiments.naming import WALKERS
 from cwbc.experiments.published import DATASETS
 
@@ -15,26 +23,34 @@ EXPERT_NAME = summary(EXPERT).name
 
 
 @pytest.mark.parametrize(
-    ("holding", "failing", "share", "verdict"),
+    ("holding", "failing", "needed", "verdict"),
     [
-        (3, 0, 1.0, True),
-        (2, 1, 1.0, False),
-        (2, 0, 1.0, None),  # the third one decides
-        (0, 1, 1.0, False),  # whatever the others say
-        (2, 0, 2 / 3, True),  # whatever the third one says
-        (1, 1, 2 / 3, None),
-        (0, 2, 2 / 3, False),
-        (1, 0, 1e-6, True),
-        (0, 2, 1e-6, None),
-        (0, 0, 1.0, None),
+        (3, 0, None, True),
+        (2, 1, None, False),
+        (2, 0, None, None),  # the third one decides
+        (0, 1, None, False),  # whatever the others say
+        (2, 0, 2, True),  # whatever the third one says
+        (1, 1, 2, None),
+        (0, 2, 2, False),
+        (1, 0, 1, True),
+        (0, 2, 1, None),
+        (0, 0, None, None),
     ],
 )
 def test_what_is_missing_leaves_a_claim_open_only_where_it_could_turn_it(
-    holding: int, failing: int, share: float, verdict: bool | None
+    holding: int, failing: int, needed: int | None, verdict: bool | None
 ) -> None:
     measured = [True] * holding + [False] * failing
     numbers = {name: (holds, "so") for name, holds in zip(WALKERS, measured, strict=False)}
-    assert on_datasets("A claim.", "A rule", WALKERS, numbers, share).verdict is verdict
+    assert on_datasets("A claim.", "A rule", WALKERS, numbers, needed).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("share", "count", "needed"),
+    [(8 / 9, 9, 8), (2 / 9, 9, 2), (2 / 9, 3, 1), (2 / 3, 3, 2), (2 / 3, 1, 1), (0.5, 9, 5), (7 / 25, 25, 7)],
+)
+def test_a_share_of_datasets_is_rounded_up(share: float, count: int, needed: int) -> None:
+    assert at_least(share, [str(number) for number in range(count)]) == needed
 
 
 def test_what_was_measured_is_listed_where_it_does_not_decide() -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Findings, Item
-from cwbc.experiments.judging import COLLAPSED, COMPARABLE, WELL, comparable, kept, on_datasets, well
+from cwbc.experiments.judging import (
+    COLLAPSED,
+    COMPARABLE,
+    WELL,
+    at_least,
+    comparable,
+    kept,
+    on_datasets,
+    well,
+)
 from cwbc.experiments.naming import WALKERS
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
@@ -31,7 +40,7 @@ def findings(evidence: Evidence) -> Findings:
                 dataset: (of["alpha = 0"].retention < COLLAPSED, kept(of["alpha = 0"]))
                 for dataset, of in found.items()
             },
-            MOST,
+            at_least(MOST, evidence.datasets),
         ),
         on_datasets(
             "Overly aggressive regularization (alpha = 10) hurts performance, too.",
@@ -44,7 +53,7 @@ def findings(evidence: Evidence) -> Findings:
                 )
                 for dataset, of in found.items()
             },
-            MOST,
+            at_least(MOST, evidence.datasets),
         ),
         on_datasets(
             "CWBC is robust to the other, non-extreme values of alpha.",

@@ -35,7 +35,7 @@ def findings(evidence: Evidence) -> Findings:
             f"RvS+W at 2x expert scores below {percent(COLLAPSED)} of its best point on one dataset at least",
             evidence.datasets,
             {dataset: (each.retention < COLLAPSED, kept(each)) for dataset, each in weighted.items()},
-            1e-6,
+            needed=1,
         ),
         _performs_better(evidence),
         _more_reliable(evidence),

@@ -19,20 +19,23 @@ if TYPE_CHECKING:
 class Distribution:
     """The shares of a dataset's returns, and of those that are drawn from it."""
 
+    dataset: str
     title: str
     edges: Array  # [bin + 1]
     held: Array  # [bin]
     drawn: Mapping[str, Array]  # [bin], by name
 
     @classmethod
-    def of(cls, title: str, returns: Array, drawn: Mapping[str, Array], bins: int = BINS) -> Distribution:
+    def of(
+        cls, dataset: str, title: str, returns: Array, drawn: Mapping[str, Array], bins: int = BINS
+    ) -> Distribution:
         """The distribution of returns [episode] under probabilities [episode]."""
         member = return_bins(returns, bins)
         low, high = float(returns.min()), float(returns.max())
         edges = np.linspace(low, high if high > low else low + 1, bins + 1)
         held = np.bincount(member, minlength=bins) / len(returns)
         shares = {name: np.bincount(member, p, bins).astype(np.float64) for name, p in drawn.items()}
-        return cls(title, edges, held, shares)
+        return cls(dataset, title, edges, held, shares)
 
     def chart(self) -> Chart:
         """The block of a page."""

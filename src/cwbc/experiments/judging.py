@@ -22,20 +22,26 @@ STEP = 0.02  # against the claimed direction, that a step from one value to the 
 Verdicts = Mapping[str, tuple[bool, str]]  # by dataset: whether it holds there, and the numbers
 
 
+def at_least(share: float, datasets: Collection[str]) -> int:
+    """How many of some datasets make up a share of them."""
+    return math.ceil(share * len(datasets) - 1e-9)  # 7 / 25 * 25 is above 7
+
+
 def on_datasets(
-    text: str, rule: str, covers: Collection[str], verdicts: Verdicts, share: float = 1.0
+    text: str, rule: str, covers: Collection[str], verdicts: Verdicts, needed: int | None = None
 ) -> Claim:
-    """A claim about several datasets that holds where at least a share of them supports it.
+    """A claim about several datasets that holds where enough of them support it.
 
     Args:
         covers: the datasets that it is about. Those without a verdict leave it open where they could turn it.
+        needed: how many are enough; by default all.
     """
     if not verdicts:
         return untold(text, "none of its datasets was measured with all that it compares")
     cases = [Case(dataset, bool(holds), numbers) for dataset, (holds, numbers) in verdicts.items()]
     count = len({*covers, *verdicts})
     holding, missing = sum(case.holds for case in cases), count - len(cases)
-    needed = math.ceil(share * count - 1e-9)
+    needed = count if needed is None else needed
     rest = f", {missing} not measured" if missing else ""
     reason = f"Rule: {rule}. Holds on {holding} of {count}{rest}, needs {needed}."
     if holding < needed <= holding + missing:

@@ -44,7 +44,8 @@ def _distribution(evidence: Evidence, dataset: str) -> Distribution:
         f"z = {z}, kappa {amount(kappas[z])}": weightings[z].probabilities(data)
         for z in sorted(kappas, key=kappas.__getitem__)
     }
-    return Distribution.of(f"{dataset}: returns drawn with kappa by z", data.returns, drawn)
+    title = f"{dataset}: returns drawn with kappa by z"
+    return Distribution.of(dataset, title, data.returns, drawn)
 
 
 def _more_uniform(evidence: Evidence, distributions: list[Distribution]) -> Claim:
@@ -57,7 +58,7 @@ def _more_uniform(evidence: Evidence, distributions: list[Distribution]) -> Clai
             f"{name} {', '.join(f'{value:.2f}' for value in found)}"
             for name, found in (("distance", [1 - value for value in nearness]), ("low returns", low))
         )
-        verdicts[each.title.split(":")[0]] = (_rises(nearness) and _rises(low), numbers)
+        verdicts[each.dataset] = (_rises(nearness) and _rises(low), numbers)
     return on_datasets(
         "Small kappa concentrates on high returns; as it grows, the density for low returns increases and "
         "the distribution becomes more and more uniform.",

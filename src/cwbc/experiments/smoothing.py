@@ -36,7 +36,8 @@ def findings(evidence: Evidence) -> Findings:
 def _distribution(evidence: Evidence, dataset: str) -> Distribution:
     data = evidence.data[dataset]
     drawn = {f"lambda = {value}": ByReturn(smoothing=value).probabilities(data) for value in VALUES}
-    return Distribution.of(f"{dataset}: returns drawn with lambda", data.returns, drawn)
+    title = f"{dataset}: returns drawn with lambda"
+    return Distribution.of(dataset, title, data.returns, drawn)
 
 
 def _closer_to_the_data(evidence: Evidence, distributions: list[Distribution]) -> Claim:
@@ -44,7 +45,7 @@ def _closer_to_the_data(evidence: Evidence, distributions: list[Distribution]) -
     for each in distributions:
         found = [float(np.corrcoef(each.held, shares)[0, 1]) for shares in each.drawn.values()]
         rises = all(later >= earlier - STEP for earlier, later in itertools.pairwise(found))
-        verdicts[each.title.split(":")[0]] = (rises, ", ".join(f"{value:.2f}" for value in found))
+        verdicts[each.dataset] = (rises, ", ".join(f"{value:.2f}" for value in found))
     return on_datasets(
         "As lambda increases, the distributions are more correlated with the original one.",
         "The correlation with the data's own shares of bins never falls with lambda, by more than "

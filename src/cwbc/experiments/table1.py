@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
@@ -12,6 +10,7 @@ from cwbc.experiments.judging import (
     COMPARABLE,
     WELL,
     Verdicts,
+    at_least,
     average,
     best_on_average,
     comparable,
@@ -69,7 +68,7 @@ def _wins(evidence: Evidence, base: str, published: int, text: str) -> Claim:
         for dataset, (ours, theirs) in _pairs(evidence, base).items()
     }
     rule = f"{base}+cwbc scores higher than {base} at 1x expert on at least {published} of 9, or that share"
-    return on_datasets(text, rule, evidence.datasets, verdicts, published / 9)
+    return on_datasets(text, rule, evidence.datasets, verdicts, at_least(published / 9, evidence.datasets))
 
 
 def _alike(evidence: Evidence) -> Claim:
@@ -153,12 +152,12 @@ def _crashes(evidence: Evidence) -> Claim:
         dataset: (rvs.at_expert < COLLAPSED * rvs.top, f"{score(rvs.at_expert)} of {score(rvs.top)}")
         for dataset, (rvs,) in found.items()
     }
-    needed = math.ceil(len(evidence.datasets) * 2 / 9)
+    needed = at_least(2 / 9, evidence.datasets)
     rule = (
         f"RvS at 1x expert scores below {percent(COLLAPSED)} of its best point on at least {needed} "
         "of the datasets (its scores on HalfCheetah's medium and medium-replay suggest 2 of 9 in the paper)"
     )
-    return on_datasets(text, rule, evidence.datasets, verdicts, 2 / 9)
+    return on_datasets(text, rule, evidence.datasets, verdicts, needed)
 
 
 def _elsewhere(evidence: Evidence) -> list[Claim]:

@@ -6,7 +6,7 @@ from cwbc.experiments.bounds import effective_episodes, uniform
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Findings, Item
-from cwbc.experiments.judging import on_datasets
+from cwbc.experiments.judging import at_least, on_datasets
 from cwbc.experiments.naming import WALKERS
 from cwbc.experiments.published import DATASETS
 from cwbc.intervals import Array
@@ -36,7 +36,7 @@ def findings(evidence: Evidence) -> Findings:
             "datasets at least",
             evidence.datasets,
             {dataset: (share > 0.5, percent(share)) for dataset, share in low.items()},
-            GENERALLY,
+            at_least(GENERALLY, evidence.datasets),
         ),
         on_datasets(
             "The transformed distribution concentrates on high-return trajectories.",
@@ -77,7 +77,8 @@ def findings(evidence: Evidence) -> Findings:
         ],
     )
     distributions = [
-        Distribution.of(dataset, r, {"weighted": weighted[dataset]}) for dataset, r in returns.items()
+        Distribution.of(dataset, dataset, r, {"weighted": weighted[dataset]})
+        for dataset, r in returns.items()
     ]
     return Findings(claims, {"transformed": table}, (), distributions)
 

@@ -88,7 +88,7 @@ def _pictures(report: Report) -> dict[str, bytes]:
         png = reliability_figure([outcome.sweep for outcome in own], dataset.task, dataset)
         pictures[f"{files[names[name]]}.png"] = png
     for each in report.findings.distributions:
-        pictures[f"returns-{each.title.split(':')[0]}.png"] = each.figure()
+        pictures[f"returns-{each.dataset}.png"] = each.figure()
     return pictures
 
 
