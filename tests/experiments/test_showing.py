@@ -7,8 +7,9 @@ import re
 
 import pytest
 from hand_made import FALLS, HOLDS, at_expert, curves, found
+from printed import FILTERED_BC_BY_QUALITY
 
-from cwbc.experiments.published import DATASETS, FILTERED_BC, FILTERED_BC_BY_QUALITY
+from cwbc.experiments.published import DATASETS, FILTERED_BC
 from cwbc.reporting.tables import Row, Table
 
 
