@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hand_made import HOLDS, curves
 
 from cwbc.experiments import places, writing
+from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.item import Findings
 from cwbc.experiments.writing import Report
 from cwbc.files import write_atomically
@@ -73,3 +76,14 @@ def test_a_report_that_was_cut_off_is_written_by_the_same_command(
         if not early:
             break
     assert count == 7 + 2 * (not is_first)  # its files, and two of the earlier report that it has no use for
+
+
+def test_pictures_of_distributions_are_called_as_their_datasets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Distribution, "figure", lambda self: self.title.encode())
+    shown = Distribution.of("mine", "A title: of mine", np.arange(2.0), {"evenly": np.full(2, 0.5)})
+    findings = Findings((), distributions=[shown])
+    told = dataclasses.replace(report("hopper-medium"), findings=findings, results=Results([], []))
+    assert "returns-mine.png" in writing.write(tmp_path, told)
+    assert (tmp_path / "returns-mine.png").read_text() == "A title: of mine"
