@@ -62,6 +62,8 @@ def test_mistakes_are_found_before_anything_is_written(
     monkeypatch.chdir(tmp_path)
     refused = {
         "did you mean 'table1'?": ("tabel1",),
+        "which item? table1, ": ("--quick",),
+        "--methods does nothing for transformed": ("transformed", "--methods=rvs"),
         "--seeds must be at least 1; got 0": ("table1", "--seeds=0"),
         "--steps must be at least 1; got -5": ("table1", "--steps=-5"),
         "--steps does nothing for bias-variance": ("bias-variance", "--steps=5"),
@@ -95,6 +97,9 @@ def test_a_part_of_an_item_keeps_its_order() -> None:
     labels = [(f"cwbc/{robot}/medium-v0", label) for robot in robots for label in ("rvs", "rvs+cwbc")]
     assert list(cells(part)) == labels
     assert part.only(None, None) == part
+    assert [each.label for each in cells(ITEMS["alpha"].only(None, ["alpha=0.1"])).values()] == [
+        "alpha = 0.1"
+    ] * 3
     assert cells(part).items() <= cells(ITEMS["table1"]).items()
 
 
@@ -155,9 +160,9 @@ def test_items_that_train_nothing_and_places_that_are_taken(
     assert not (tmp_path / "runs").exists()
     assert "our run supports" in capsys.readouterr().out
     assert run("reproduce", "bias-variance", "--out", "mine", "--quick") == 0
-    assert "a small run goes the paper's way" in capsys.readouterr().out
+    assert "a small run, which is no evidence, goes the paper's way" in capsys.readouterr().out
     (remark, *_) = json.loads((tmp_path / "mine" / "summary.json").read_text())["remarks"]
-    assert "1 of 1 datasets, made of 200,000 steps where they were not there yet" in remark
+    assert "1 of 1 datasets, those made for it with 200,000 steps" in remark
     assert "no evidence about the paper" in remark
     assert "seed" not in remark
     assert run("reproduce", "bias-variance", "--out", "mine") == 0

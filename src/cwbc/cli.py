@@ -256,7 +256,7 @@ def _run(command: Work | Report | Reproduce | Data | Behaviours, command_line: s
 
             behaviour_commands.run(command.action, command_line)
             return 0
-        if isinstance(command, Reproduce) and command.item is None:
+        if command == Reproduce():
             from cwbc import reproduce_commands
 
             reproduce_commands.list_items()

@@ -29,7 +29,7 @@ class Reproduce:
     datasets: Names = None
     """Only these of the item's datasets, such as walker2d-medium,hopper-medium-replay."""
     methods: Names = None
-    """Only these of the item's methods, as its table calls them, such as rvs,rvs+cwbc."""
+    """Only these of the item's methods, as its table calls them, such as rvs,rvs+cwbc or alpha=1."""
     seeds: Whole = None
     """Number of seeds (default: 10; quick: 2)."""
     steps: Whole = None

@@ -87,6 +87,8 @@ def reproduce(command: Reproduce, session: Session) -> int:
     writing.write(out, report)
     tracked.show(results.outcomes, out, trackers, session.warn)
     _print(report, out)
+    if "tensorboard" in trackers:
+        output(f"event files: {out / tracked.FOLDER}")
     return 1 if results.failures else 0
 
 
@@ -101,12 +103,14 @@ def _device(command: Reproduce) -> Device:
 
 
 def _checked(command: Reproduce) -> Extent:
-    name = command.item or ""
+    if (name := command.item) is None:
+        raise InputError(f"which item? {', '.join(ITEMS)}; `cwbc reproduce` alone tells what they are")
     if name not in ITEMS:
         raise unknown("item", name, ITEMS)
     for option, value in (("--seeds", command.seeds), ("--steps", command.steps)):
         require(value is None or value >= 1, option, value, "at least 1")
     training = {
+        "--methods": command.methods,
         "--seeds": command.seeds,
         "--steps": command.steps,
         "--precision": command.precision,

@@ -49,7 +49,7 @@ def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | No
         assert told.headline == "Figure 5: our run supports 3 of 3 claims of the paper; 2 cannot be told."
         assert "no evidence" not in remarks
     else:
-        ending = "a small run goes the paper's way in 3 of 3 claims; 2 cannot be told."
+        ending = "a small run, which is no evidence, goes the paper's way in 3 of 3 claims; 2 cannot be told."
         assert told.headline == f"Figure 5: {ending}"
         assert f"This is a {size} It shows" in remarks
         assert "its verdicts are no evidence about the paper" in remarks

@@ -53,8 +53,8 @@ class Extent:
         if self.is_small:
             kind = "quick" if self.quick else "small"
             remarks.append(
-                f"This is a {kind} run: {self._size(len(datasets))}. It shows that all works and which way "
-                "things go; its verdicts are no evidence about the paper."
+                f"This is a {kind} run: {self._size(len(datasets))}. It shows that all works; its verdicts "
+                "are no evidence about the paper."
             )
         if self.data == "ours":
             smallest, *_, largest = sorted([dataset.steps for dataset in datasets.values()] * 2)
@@ -69,8 +69,7 @@ class Extent:
         """In what a small run is less than the paper's."""
         few = f"{datasets} of {len(self.item.datasets)} datasets"
         if not self.item.variants:
-            size = f"{made.DEFAULT_SIZE:,} steps where they were not there yet, not of D4RL's sizes"
-            return f"{few}, made of {size}"
+            return f"{few}, those made for it with {made.DEFAULT_SIZE:,} steps instead of D4RL's sizes"
         trained = f"{counted(self.scale.seeds, 'seed')}, {counted(self.scale.steps or STEPS, 'step')}"
         if self.quick:
             return f"{few}, {trained} of small networks, {counted(self.scale.episodes, 'episode')}"

@@ -92,15 +92,17 @@ class Item:
         for name in datasets or ():
             if name not in self.datasets:
                 raise unknown("dataset of this item", name, self.datasets)
+        spelled = {label.replace(" ", ""): label for label in labels}  # "alpha=1" will do for "alpha = 1"
         for name in methods or ():
-            if name not in labels:
+            if name.replace(" ", "") not in spelled:
                 raise unknown("method of this item", name, labels)
+        wanted = {spelled[name.replace(" ", "")] for name in methods or labels}
         chosen = tuple(name for name in self.datasets if name in datasets) if datasets else None
         return dataclasses.replace(
             self,
             datasets=chosen or self.datasets,
             quick_datasets=chosen or self.quick_datasets,
-            variants=tuple(each for label, each in labels.items() if not methods or label in methods),
+            variants=tuple(each for label, each in labels.items() if label in wanted),
         )
 
     def count(self, quick: bool) -> int:

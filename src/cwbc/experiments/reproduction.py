@@ -56,10 +56,11 @@ def headline(extent: Extent, claims: Sequence[Claim]) -> str:
     held = sum(claim.verdict is True for claim in decided)
     open_ = len(claims) - len(decided)
     rest = f"; {open_} cannot be told" if open_ else ""
+    told = f"{held} of {len(decided)} claims{rest}"
     if not decided:
         return f"{place}: none of the {len(claims)} claims of the paper can be told from this run."
     if extent.is_small:
-        return f"{place}: a small run goes the paper's way in {held} of {len(decided)} claims{rest}."
+        return f"{place}: a small run, which is no evidence, goes the paper's way in {told}."
     return f"{place}: our run supports {held} of {len(decided)} claims of the paper{rest}."
 
 
