@@ -160,25 +160,43 @@ def test_the_headline_names_the_best_on_average(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ({"a": 50.0}, "a scores 50.0 on hopper-medium."),
-        ({"a": 50.0, "b": 40.0}, "a scores highest, 50.0 on hopper-medium."),
-        ({"a": 50.0, "b": 50.04}, "all 2 methods score 50.0 on hopper-medium."),
-        ({"a": 50.0, "b": 50.04, "c": 1.0}, "a and b score highest, 50.0 on hopper-medium."),
-        ({"a": 50.0, "b": 49.0, "c": 1.0}, "a scores highest, 50.0 on hopper-medium, not clearly above b."),
-        ({"a": -5.0, "b": -5.5}, "a scores highest, −5.0 on hopper-medium, not clearly above b."),
+        ({"a": 50.0}, "a scores 50.0 on hopper-medium"),
+        ({"a": 50.0, "b": 40.0}, "a scores highest, 50.0 on hopper-medium"),
+        ({"a": 50.0, "b": 50.04}, "all 2 methods score 50.0 on hopper-medium"),
+        ({"a": 50.0, "b": 50.04, "c": 1.0}, "a and b score highest, 50.0 on hopper-medium"),
+        ({"a": 50.0, "b": 49.0, "c": 1.0}, "a scores highest, 50.0 on hopper-medium, not clearly above b"),
+        ({"a": -5.0, "b": -5.5}, "a scores highest, −5.0 on hopper-medium, not clearly above b"),
     ],
 )
 def test_the_headline_says_how_much_it_means(scores: dict[str, float], said: str, tmp_path: Path) -> None:
     outcomes = [outcome("hopper-medium", label, (-9, -9, at, -9), apart=1) for label, at in scores.items()]
     summary, _ = reported(outcomes, tmp_path)
-    assert said in summary["headline"]
+    # Of two equal methods with two seeds, one beats the other in both seeds every third time.
+    assert f"{said}, with 2 seeds each." in summary["headline"]
     assert ("overall" in summary["tables"]) == (len(scores) > 1)
+    (tmp_path / "enough").mkdir()
+    summary, _ = reported([repeated(each, 3) for each in outcomes], tmp_path / "enough")
+    assert f"{said}." in summary["headline"]
+
+
+def repeated(each: Outcome, times: int) -> Outcome:
+    """As if more seeds had reached the same."""
+    sweep = each.sweep
+    returns, lengths = np.tile(sweep.returns, (times, 1, 1)), np.tile(sweep.lengths, (times, 1, 1))
+    more = dataclasses.replace(sweep, seeds=np.arange(len(returns)), returns=returns, lengths=lengths)
+    return dataclasses.replace(each, sweep=more)
+
+
+def test_seeds_are_called_few_by_the_fewest() -> None:
+    assert own._few([5, 10]) == ""
+    assert own._few([1, 1]) == "with one seed each"
+    assert own._few([10, 1, 4]) == "with one or 4 or 10 seeds each"
 
 
 def test_one_seed_is_told(tmp_path: Path) -> None:
     outcomes = [part(each, slice(1)) for each in curves(TWO, rvs=HOLDS, dt=FALLS)]
     summary, page = reported(outcomes, tmp_path)
-    assert "rvs scores highest, 50.0 on average over 2 datasets, with one seed each." in summary["headline"]
+    assert "not clearly above dt, with one seed each." in summary["headline"]
     assert "no intervals" in page.text
     assert "±" not in page.text
 

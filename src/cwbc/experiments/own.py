@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from cwbc.grids.outcomes import Outcome, Results
 from cwbc.tracking import parse_trackers
 from cwbc.wording import kept_in_words, score, scored
 
-FEW = 5  # seeds, below which bootstrap intervals are too narrow
+FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anything clear
 
 
 def report(
@@ -116,20 +116,21 @@ def _headline(evidence: Evidence, labels: Sequence[str], overall: Overall, resul
     near, far = average(lambda each: each.at_expert), average(lambda each: each.at_twice_expert)
     tops = average(lambda each: max(each.top, 0.0))
     where = _where(overall.datasets, evidence.datasets)
+    seeds = _few([len(each.sweep.seeds) for methods in found.values() for each in methods])
     told = []
     if all(map(math.isfinite, near.values())):
-        told.append(f"Asked for {evidence.near.phrase}, {_best(near, overall, where)}.")
+        told.append(f"Asked for {evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
     if all(map(math.isfinite, far.values())):
         shares = {label: kept if tops[label] else None for label, kept in overall.retention.items()}
         told.append(f"Asked for {evidence.far.phrase}, {kept_in_words(shares, far)}.")
     return " ".join(told) or f"At its best asked return, {scored(average(lambda each: each.top))} ({where})."
 
 
-def _best(scores: Mapping[str, float], overall: Overall, where: str) -> str:
-    """Who scores highest, and whether that means much."""
+def _best(scores: Mapping[str, float], overall: Overall, where: str, seeds: str) -> str:
+    """Who scores highest, and whether that means much; `seeds` says so where they are too few to tell."""
     highest = score(max(scores.values()))
     first = [label for label, found in scores.items() if score(found) == highest]
-    doubt = ", with one seed each" if max(map(len, overall.at_expert.values()), default=0) == 1 else ""
+    doubt = f", {seeds}" if seeds else ""
     if len(scores) == 1:
         return f"{first[0]} scores {highest} {where}{doubt}"
     if len(first) == len(scores):
@@ -137,10 +138,18 @@ def _best(scores: Mapping[str, float], overall: Overall, where: str) -> str:
     if len(first) > 1:
         return f"{', '.join(first[:-1])} and {first[-1]} score highest, {highest} {where}{doubt}"
     rivals = [each for each in scores if each not in first and not overall.is_clearly_above(first[0], each)]
-    if rivals and not doubt:
+    if rivals:
         others = f"{len(rivals)} of the others" if len(rivals) < len(scores) - 1 else "the others"
-        doubt = f", not clearly above {rivals[0] if len(rivals) == 1 else others}"
+        doubt = f", not clearly above {rivals[0] if len(rivals) == 1 else others}{doubt}"
     return f"{first[0]} scores highest, {highest} {where}{doubt}"
+
+
+def _few(counts: Collection[int]) -> str:
+    """That seeds are few, where they are: by chance alone, all of one method may then beat all of another."""
+    if min(counts) >= FEW:
+        return ""
+    told = " or ".join("one" if count == 1 else str(count) for count in sorted(set(counts)))
+    return f"with {told} seed{'s' * (told != 'one')} each"
 
 
 def _where(common: Sequence[str], every: Sequence[str]) -> str:
