@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from cwbc.intervals import Array, band, interval, meaning, student_t
 
@@ -34,7 +37,18 @@ def test_the_interval_of_a_ratio_leaves_out_one_seed_at_a_time() -> None:
     value, low, high = interval(np.array([[1.0, 2.0], [3.0, 4.0]]), ratio)
     # left out in turn: 3 / 4 and 1 / 2; their deviation is 1 / 8 and sqrt(2 - 1) = 1
     assert value == pytest.approx(4 / 6)
-    assert (low, high) == pytest.approx((4 / 6 - 12.706205 / 8, 4 / 6 + 12.706205 / 8))
+    assert low == pytest.approx(4 / 6 - 12.706205 / 8)
+    # One seed gives 5 / 8 on average, 1 / 24 less than two. A bias that is b with two is b sqrt(2) with one.
+    assert high == pytest.approx(4 / 6 + 1 / 24 / (math.sqrt(2) - 1) + 12.706205 / 8)
+
+
+@given(st.integers(2, 6).flatmap(lambda seeds: arrays(np.float64, (seeds, 4), elements=st.floats(-99, 99))))
+def test_an_interval_has_its_value_in_it_and_that_of_a_mean_in_its_middle(samples: Array) -> None:
+    mean, low, high = interval(samples)
+    np.testing.assert_allclose(low + high, 2 * mean, atol=1e-9)
+    for statistic in (lambda each: each.mean(axis=0).max(), lambda each: np.abs(each.mean(axis=0)).mean()):
+        value, low, high = interval(samples, statistic)
+        assert low <= value <= high
 
 
 def test_one_seed_has_no_interval() -> None:

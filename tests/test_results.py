@@ -126,8 +126,10 @@ def test_summary_by_hand() -> None:
     assert summary["at_twice_expert"] == {"target": 20.0, "value": 10.0, "low": 10.0, "high": 10.0}
     # The ratio of means is 10 / 50; of each seed alone 1 / 6 and 1 / 4, so its reach is t / 24; at most one.
     reach = t / 24
+    # One seed gives 5 / 24 on average, 1 / 120 more than two: by chance, as far as the interval knows.
+    bias = 1 / 120 / (math.sqrt(2) - 1)
     assert summary["ood_retention"] == pytest.approx(
-        {"target": 20.0, "value": 0.2, "low": 0.2 - reach, "high": 0.2 + reach}
+        {"target": 20.0, "value": 0.2, "low": 0.2 - bias - reach, "high": 0.2 + reach}
     )
     assert [point["return"] for point in summary["curve"]] == [5.0, 10.0, 2.0]
     assert summary["curve"][0] == pytest.approx(

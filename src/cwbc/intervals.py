@@ -37,6 +37,10 @@ def interval(
 
     Jackknife error times Student's t: for a mean exactly the textbook interval, and unlike a bootstrap
     it needs no random numbers and is not far too narrow with the three to ten seeds people can afford.
+
+    A maximum or a distance is biased where chance decides it: the best of level points is the luckiest. Such
+    bias falls with the root of the seeds, so leaving one out shows it, and the interval reaches around both
+    the value and what it would be without. A mean has none.
     """
     samples = np.where(np.isfinite(samples), samples, np.nan)  # inf - inf would warn on the way to NaN
     value = statistic(samples)
@@ -46,7 +50,8 @@ def interval(
     without = np.stack([statistic(np.delete(samples, seed, axis=0)) for seed in range(seeds)])
     error = without.std(axis=0) * math.sqrt(seeds - 1)
     reach = student_t(seeds - 1) * error
-    return value, value - reach, value + reach
+    bias = (without.mean(axis=0) - value) / (math.sqrt(seeds / (seeds - 1)) - 1)
+    return value, np.minimum(value, value - bias) - reach, np.maximum(value, value - bias) + reach
 
 
 def band(samples: Array) -> tuple[Array, Array, Array]:
