@@ -72,6 +72,13 @@ def test_what_cannot_be_computed_is_no_number(scores: Array) -> None:
     assert np.isnan(monotonicity(scores)).all()
 
 
+def test_retention_is_of_what_is_known() -> None:
+    seeds = np.array([[10.0, 50.0, 40.0, 30.0], [10.0, np.nan, 40.0, 30.0], [10.0, 60.0, 40.0, 30.0]])
+    assert value(retention(seeds, far=3)) == pytest.approx(30 / 40)
+    assert np.isnan(retention(seeds, far=1)).all()  # without a warning
+    assert np.isnan(retention(np.full((2, 3), np.nan), far=2)).all()
+
+
 def test_no_calibration_error_of_fewer_than_two_targets_or_of_an_exploded_one() -> None:
     for curve in ([], [5.0], [5.0, np.inf]):
         assert np.isnan(calibration_error(alone(*curve), np.array(curve))).all()

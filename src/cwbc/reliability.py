@@ -9,21 +9,23 @@ from cwbc.intervals import Array, interval
 Ends = tuple[Array, Array, Array]  # a value and the ends of its interval; NaN where there is none
 
 
-def curve(scores: Array) -> Array:
-    """The mean over seeds of scores [seed, target]; what is no number is lower than any."""
-    mean = scores.mean(axis=0)
-    return np.where(np.isfinite(mean), mean, -np.inf)
+def best_point(scores: Array) -> int:
+    """The target with the highest mean over seeds of scores [seed, target]; no number is lower than any."""
+    achieved = scores.mean(axis=0)
+    return int(np.argmax(np.where(np.isfinite(achieved), achieved, -np.inf)))
+
+
+def retained(scores: Array, far: int) -> Array:
+    """The score at the far target as a share of the best one; NaN where nothing scores above zero."""
+    achieved = scores.mean(axis=0)
+    highest = achieved[best_point(scores)]
+    return np.asarray(achieved[far] / highest if highest > 0 else np.nan)
 
 
 def retention(scores: Array, far: int) -> Ends:
-    """The score at the far target as a share of the best one; none where nothing scores above zero."""
-
-    def ratio(scores: Array) -> Array:
-        achieved = curve(scores)
-        highest = achieved.max()  # found anew for every set of seeds, so its choice counts in the interval
-        return np.asarray(achieved[far] / highest if highest > 0 else np.nan)
-
-    value, low, high = interval(scores, ratio)
+    """What is retained, with its interval."""
+    # The best point is found anew for every set of seeds, so its choice counts in the interval.
+    value, low, high = interval(scores, lambda some: retained(some, far))
     # The far end is on the curve, so no retention can exceed one: neither may its interval.
     return value, low, np.minimum(high, 1.0)
 

@@ -81,9 +81,9 @@ def reproduce(command: Reproduce, session: Session) -> int:
         results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
     whole = extent.item.names(command.data, command.quick)  # what claims are about, run or not
-    findings = item.findings(Evidence.of(results.outcomes, [short_name(name) for name in whole], data))
+    evidence = Evidence.of(results.outcomes, [short_name(name) for name in whole], data)
     provenance = _provenance(session.command_line, results.outcomes, begun)
-    report = reproduction.report(extent, findings, results, datasets, provenance)
+    report = reproduction.report(extent, evidence, results, datasets, provenance)
     writing.write(out, report)
     tracked.show(results.outcomes, out, trackers, session.warn)
     _print(report, out)

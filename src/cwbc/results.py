@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
 from cwbc.intervals import Array, interval
-from cwbc.reliability import calibration_error, curve, monotonicity, retention
+from cwbc.reliability import best_point, calibration_error, monotonicity, retention
 from cwbc.tasks import Task
 
 COLUMNS = ("method", "seed", "target", "episode", "return", "normalized", "length")
@@ -35,6 +35,11 @@ class Sweep:
     targets: NDArray[np.float64]  # [target], ascending
     returns: NDArray[np.float64]  # [seed, target, episode]
     lengths: NDArray[np.int64]  # [seed, target, episode]
+
+    @property
+    def broken(self) -> NDArray[np.int64]:
+        """How many episodes have no return, since their simulation broke down. [target]"""
+        return np.count_nonzero(~np.isfinite(self.returns), axis=(0, 2))
 
     def asked(self, target: float) -> int | None:
         """The index of a target, or None where it was not asked."""
@@ -198,7 +203,7 @@ def summarize(sweep: Sweep, task: Task, best: float) -> MethodSummary:
     def at(index: int | None) -> Point | None:
         return None if index is None else _point(sweep.targets[index], [end[index] for end in score_ends])
 
-    far, top = sweep.asked(task.far_return), int(np.argmax(curve(scores)))
+    far, top = sweep.asked(task.far_return), best_point(scores)
     within = np.array([target <= best or same_target(target, best) for target in sweep.targets.tolist()])
     asked = task.normalize(sweep.targets[within])
     points = zip(sweep.targets, *return_ends, *score_ends, strict=True)

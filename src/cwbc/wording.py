@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from cwbc.results import Measure, MethodSummary
+from cwbc.results import Measure, MethodSummary, Sweep
 from cwbc.tasks import Task
 
 PERCENT = "\u00a0%"  # the space does not break, so no line starts with a percent sign
@@ -88,6 +88,21 @@ def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float
         parts.append(f"{name} keeps {percent(share) if share >= 0.005 else 'none'}{of_what}")
         of_what = ""  # said once
     return "; ".join(parts) + note
+
+
+def broken_in_words(sweeps: Mapping[str, Sweep]) -> list[str]:
+    """The remark that simulations broke down, how many and where; nothing where none did."""
+    found = {name: sweep for name, sweep in sweeps.items() if sweep.broken.any()}
+    if not found:
+        return []
+    places = []
+    for name, sweep in found.items():
+        targets = [amount(target) for target in sweep.targets[sweep.broken > 0].tolist()]
+        rest = f" and {len(targets) - 3} more" if len(targets) > 3 else ""
+        places.append(f"{name}, asked for {', '.join(targets[:3])}{rest}")
+    episodes = counted(sum(int(sweep.broken.sum()) for sweep in found.values()), "episode")
+    where = "; ".join(places)
+    return [f"Simulations broke down in {episodes} ({where}): what depends on them is not known."]
 
 
 def counted(number: int, what: str) -> str:

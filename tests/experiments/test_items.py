@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hand_made import FALLS, HOLDS, at_expert, claim, curves, found, outcome, summary, verdicts
@@ -82,11 +84,26 @@ def test_more_reliable_is_reliable_on_each_and_more_on_average() -> None:
     assert components((20, 50, 50, 44), (20, 50, 50, 44), (20, 50, 50, 44))[1] is False
 
 
-def test_a_simulation_that_broke_down_scores_nothing() -> None:
-    broken = outcome(REPLAY, "rvs+cwbc", (20, 50, np.nan, np.nan))
-    findings = found("components", [broken, outcome(REPLAY, "rvs", HOLDS)])
-    assert verdicts(findings)[2:] == [False, False, False]
-    assert "0.0 against 50.0" in claim(findings, "performs better").cases[0].numbers
+@pytest.mark.parametrize("name", [item.name for item in ITEMS.values() if item.variants])
+@pytest.mark.parametrize("scores", [(20, 50, np.nan, 50), (np.nan,) * 4])
+def test_simulations_that_broke_down_decide_nothing(
+    name: str, scores: tuple[float, float, float, float]
+) -> None:
+    item = ITEMS[name]
+    labels = [each if isinstance(each, str) else each.label for each in item.variants]
+    findings = found(name, [outcome(dataset, label, scores) for dataset in item.datasets for label in labels])
+    assert verdicts(findings) == [None] * len(findings.claims)
+    shown = [table.to_markdown() for table in findings.tables.values()]
+    shown += [chart.to_html() for chart in findings.charts]
+    assert not [text for text in shown if re.search(r"\bnan\b", text)]
+
+
+@pytest.mark.parametrize("words", ["not reliable", "more reliable", "avoids the performance crash"])
+def test_without_a_score_nothing_is_kept_or_lost(words: str) -> None:
+    outcomes = curves(WALKERS, rvs=FALLS, rvs__w=FALLS, rvs__cwbc=HOLDS)
+    assert claim(found("components", outcomes), words).verdict is True
+    nothing = curves(WALKERS, rvs=(-9, -9, -9, -9), rvs__w=(-9, -9, -9, -9), rvs__cwbc=(-9, -9, -9, -9))
+    assert claim(found("components", nothing), words).verdict is None
 
 
 def test_max_return_asks_for_less_than_the_best() -> None:

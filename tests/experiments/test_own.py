@@ -27,6 +27,7 @@ from cwbc.experiments.overall import Overall
 from cwbc.grids import local
 from cwbc.grids.cells import Scale, Variant, grid
 from cwbc.grids.outcomes import Failure, Outcome, Results
+from cwbc.results import summarize
 
 TWO = ("hopper-medium", "walker2d-medium")
 CONFIG = {
@@ -234,7 +235,60 @@ def test_what_failed_is_told_and_left_out(tmp_path: Path) -> None:
     assert "on walker2d-medium, where all were measured" in summary["headline"]
     (tmp_path / "third").mkdir()
     summary, _ = reported([outcomes[1], outcomes[2]], tmp_path / "third")
-    assert "cannot be compared as a whole" in summary["headline"]
+    assert "so they cannot be compared" in summary["headline"]
+
+
+def broken(each: Outcome, target: int) -> Outcome:
+    """The same outcome, but one episode of the first seed broke down."""
+    returns = each.sweep.returns.copy()
+    returns[0, target] = np.nan
+    return dataclasses.replace(each, sweep=dataclasses.replace(each.sweep, returns=returns))
+
+
+def test_what_broke_down_is_told_and_not_known(tmp_path: Path) -> None:
+    outcomes = curves(TWO, rvs=(20, 50, 60, 60), dt=HOLDS)
+    outcomes[0] = broken(outcomes[0], 2)
+    summary, page = reported(outcomes, tmp_path)
+    said = "Simulations broke down in 1 episode (rvs on hopper-medium, asked for 3,200): what depends on them"
+    assert said in page.text
+    assert any(remark.startswith(said) for remark in summary["remarks"])
+    rows = table(tmp_path, "scores")
+    assert (rows["hopper-medium"]["rvs"], rows["average"]["rvs"]) == ("", "")
+    assert float(rows["hopper-medium"]["dt"]) == pytest.approx(50)
+    assert "rvs scores highest, 60.0 on walker2d-medium, where all were measured" in summary["headline"]
+    # The best point is that of those that are known.
+    row, *_ = named_returns(tmp_path)
+    assert (row["dataset"], row["method"], row["1× expert"]) == ("hopper-medium", "rvs", "")
+    assert float(row["best point"]) == pytest.approx(60)
+    (tmp_path / "alone").mkdir()
+    summary, _ = reported(outcomes[:2], tmp_path / "alone")
+    assert summary["headline"] == "No dataset has whole results of all 2 methods, so they cannot be compared."
+
+
+def named_returns(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / "out" / "named-returns.csv").read_text().splitlines()))
+
+
+def test_a_method_without_a_score_above_zero_has_nothing_to_keep(tmp_path: Path) -> None:
+    outcomes = [
+        outcome("hopper-medium", "rvs", (-9, -9, -4, -9)),
+        outcome("walker2d-medium", "rvs", HOLDS),
+    ]
+    summary, _ = reported(outcomes, tmp_path)
+    assert [row["retention"] for row in named_returns(tmp_path)] == ["", "1.0"]
+    assert "twice the expert return, rvs scores 20.5." in summary["headline"]  # the mean of −9 and 50
+
+
+@given(st.lists(st.sampled_from([-5.0, 20.0, 50.0, np.nan]), min_size=4, max_size=4).map(tuple))
+def test_reports_on_runs_and_grids_have_the_same_numbers(scores: tuple[float, float, float, float]) -> None:
+    each = outcome("hopper-medium", "rvs", scores, apart=1)
+    found = Evidence.of([each], TWO).measured["hopper-medium"]["rvs"]
+    summary = summarize(each.sweep, each.dataset.task, each.dataset.best)
+    points = [summary["at_expert"], summary["at_twice_expert"], summary["best_point"]]
+    points.append(summary["ood_retention"])
+    expected = [np.nan if point is None or point["value"] is None else point["value"] for point in points]
+    in_grids = [found.at_expert, found.at_twice_expert, found.top, found.retention]
+    np.testing.assert_allclose(in_grids, expected)
 
 
 def test_a_grid_of_which_nothing_was_finished(tmp_path: Path) -> None:

@@ -54,6 +54,12 @@ def test_the_page_says_what_it_was_given() -> None:
     assert rows["20 2× expert"] == [["19.5", "19.5", "to", "19.5"], ["0.0", "0.0", "to", "0.0"]]
 
 
+def test_the_page_tells_what_broke_down() -> None:
+    assert "broke down" not in page(METHODS).text
+    shown = page({"rvs": measured(4.0, np.nan, 3.0), **METHODS})
+    assert "Simulations broke down in 6 episodes (rvs, asked for 10): what depends on them" in shown.text
+
+
 def test_the_page_shows_how_far_achieved_is_from_asked() -> None:
     shown = page({"rvs": measured(4.0, 4.0, targets=(2.0, 5.0))})
     (row,) = [row for row in shown.rows if row[0].strip() == "rvs"]

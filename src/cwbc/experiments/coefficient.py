@@ -39,6 +39,7 @@ def findings(evidence: Evidence) -> Findings:
             {
                 dataset: (of["alpha = 0"].retention < COLLAPSED, kept(of["alpha = 0"]))
                 for dataset, of in found.items()
+                if of["alpha = 0"].top > 0
             },
             at_least(MOST, evidence.datasets),
         ),

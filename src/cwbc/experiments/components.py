@@ -26,8 +26,8 @@ from cwbc.wording import percent, score
 
 def findings(evidence: Evidence) -> Findings:
     """The curves, and what each component is said to do."""
-    weighted = {dataset: each for dataset, (each,) in evidence.having("rvs+w").items()}
-    whole = {dataset: each for dataset, (each,) in evidence.having("rvs+cwbc").items()}
+    weighted = {dataset: each for dataset, (each,) in evidence.keeping("rvs+w").items()}
+    whole = {dataset: each for dataset, (each,) in evidence.keeping("rvs+cwbc").items()}
     claims = [
         unless_turned(_weighting(evidence), evidence.missing(evidence.having("rvs+w", "rvs")), True),
         on_datasets(
@@ -86,7 +86,7 @@ def _performs_better(evidence: Evidence) -> Claim:
 
 
 def _more_reliable(evidence: Evidence) -> Claim:
-    both = evidence.having("rvs+cwbc", "rvs")
+    both = evidence.keeping("rvs+cwbc", "rvs")
     claim = on_datasets(
         "RvS+CWBC is more reliable than RvS on out-of-distribution returns.",
         "At 2x expert RvS+CWBC keeps a larger share of its best score than RvS on average, and "

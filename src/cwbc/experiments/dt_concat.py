@@ -17,7 +17,8 @@ STRONG = 0.7
 def findings(evidence: Evidence) -> Findings:
     """The curves, and whether the architecture makes the difference."""
     concatenated = {dataset: each for dataset, (each,) in evidence.having("dt-concat").items()}
-    both = evidence.having("dt-concat", "dt")
+    scoring = {dataset: each for dataset, (each,) in evidence.keeping("dt-concat").items()}
+    both = evidence.keeping("dt-concat", "dt")
     correlations = {dataset: correlation(each) for dataset, each in concatenated.items()}
     claims = [
         on_datasets(
@@ -30,7 +31,7 @@ def findings(evidence: Evidence) -> Findings:
             "The performance of DT-Concat degrades quickly when the target is out of distribution.",
             f"The score at 2x expert is below {percent(COLLAPSED)} of the best point of the curve",
             evidence.datasets,
-            {dataset: (each.retention < COLLAPSED, kept(each)) for dataset, each in concatenated.items()},
+            {dataset: (each.retention < COLLAPSED, kept(each)) for dataset, each in scoring.items()},
         ),
         on_datasets(
             "The reliability of DT comes from attention that can ignore return tokens.",

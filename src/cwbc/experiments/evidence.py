@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,9 +10,10 @@ import numpy as np
 
 from cwbc.experiments.naming import distinct_names, quality
 from cwbc.intervals import Array
+from cwbc.reliability import best_point, retained
 from cwbc.results import same_target
 from cwbc.tasks import TASKS
-from cwbc.wording import landmarks
+from cwbc.wording import broken_in_words, landmarks
 
 if TYPE_CHECKING:
     from cwbc.dataset_summary import DatasetSummary
@@ -36,9 +36,9 @@ class Measured:
 
     @property
     def scores(self) -> Array:
-        """The mean over episodes; where a simulation broke down, that of a random policy. [seed, target]"""
+        """The mean over episodes; NaN where a simulation broke down. [seed, target]"""
         scores = self.task.normalize(self.sweep.returns.mean(axis=2))
-        return np.where(np.isfinite(scores), scores, 0.0)
+        return np.where(np.isfinite(scores), scores, np.nan)
 
     @property
     def curve(self) -> Array:
@@ -48,16 +48,16 @@ class Measured:
     @property
     def top(self) -> float:
         """The best point of the curve."""
-        return float(self.curve.max())
+        return float(self.curve[best_point(self.scores)])
 
     @property
     def retention(self) -> float:
-        """The score at 2x expert as a share of the best point; 0 where nothing scores above 0.
+        """The score at 2x expert as a share of the best point.
 
-        NaN where 2x expert was not asked.
+        NaN where 2x expert was not asked or broke down, or where nothing scores above 0.
         """
-        far = self.at_twice_expert
-        return far / self.top if self.top > 0 or math.isnan(far) else 0.0
+        far = self.sweep.asked(self.task.far_return)
+        return float("nan") if far is None else float(retained(self.scores, far))
 
     @property
     def at_expert(self) -> float:
@@ -80,7 +80,7 @@ class Measured:
         return self.curve[np.array(asked)]
 
     def at(self, target: float) -> float:
-        """The mean score at an asked return; NaN where it was not asked."""
+        """The mean score at an asked return; NaN where it was not asked or broke down."""
         scores = self.of_seeds(target)
         return float(scores.mean()) if len(scores) else float("nan")
 
@@ -168,9 +168,28 @@ class Evidence:
         }
 
     def having(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
-        """The methods with these labels, by dataset; only datasets on which all of them were measured."""
+        """The methods with these labels, by dataset; only datasets on which all of them were measured.
+
+        A curve in which a simulation broke down was not: nobody knows what it would have shown.
+        """
         return {
             dataset: tuple(methods[label] for label in labels)
             for dataset, methods in self.measured.items()
-            if all(label in methods for label in labels)
+            if all(label in methods and not methods[label].sweep.broken.any() for label in labels)
         }
+
+    def keeping(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
+        """Those of which each has a score above 0, so that one can say what is kept of it."""
+        found = self.having(*labels)
+        return {name: methods for name, methods in found.items() if min(each.top for each in methods) > 0}
+
+    @property
+    def broken(self) -> list[str]:
+        """The remark that simulations broke down, where some did."""
+        return broken_in_words(
+            {
+                f"{label} on {dataset}": each.sweep
+                for dataset, methods in self.measured.items()
+                for label, each in methods.items()
+            }
+        )

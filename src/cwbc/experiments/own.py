@@ -106,7 +106,7 @@ def _headline(evidence: Evidence, labels: Sequence[str], overall: Overall, resul
         count = len(results.failures)
         return f"None of the {count} cells was finished." if count > 1 else "The only cell was not finished."
     if not overall.datasets:
-        return f"No dataset has results of all {len(labels)} methods: they cannot be compared as a whole."
+        return f"No dataset has whole results of all {len(labels)} methods, so they cannot be compared."
     found = evidence.having(*labels)
 
     def average(number: Callable[[Measured], float]) -> dict[str, float]:
@@ -122,7 +122,10 @@ def _headline(evidence: Evidence, labels: Sequence[str], overall: Overall, resul
         told.append(f"Asked for {evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
     if all(map(math.isfinite, far.values())):
         shares = {label: kept if tops[label] else None for label, kept in overall.retention.items()}
-        told.append(f"Asked for {evidence.far.phrase}, {kept_in_words(shares, far)}.")
+        # On some datasets a method may have no score to keep, so that there is no average share either.
+        every = all(share is None or math.isfinite(share) for share in shares.values())
+        words = kept_in_words(shares, far) if every else scored(far)
+        told.append(f"Asked for {evidence.far.phrase}, {words}.")
     return " ".join(told) or f"At its best asked return, {scored(average(lambda each: each.top))} ({where})."
 
 
@@ -165,12 +168,12 @@ def _remarks(evidence: Evidence, labels: Sequence[str], results: Results) -> lis
     if failed and labels:
         remarks.append(f"{failed} of {cells} cells failed; what they would have told is left out.")
     every = [each for methods in evidence.measured.values() for each in methods.values()]
-    unknown = any(math.isnan(each.at_expert + each.at_twice_expert) for each in every)
+    unknown = any(math.isnan(each.at_expert + each.retention) for each in every)
     if labels and (unknown or len(every) < len(labels) * len(evidence.datasets)):
-        remarks.append("A dash stands for what was not asked for or not finished.")
+        remarks.append("A dash stands for what was not asked for, not finished or cannot be told.")
     if len({len(each.sweep.seeds) for each in every}) > 1:
         remarks.append("Runs of all datasets are put together only where each has as many seeds.")
-    return remarks
+    return remarks + evidence.broken
 
 
 def _measured(outcomes: Sequence[Outcome]) -> str:

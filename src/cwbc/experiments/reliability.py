@@ -31,6 +31,7 @@ def findings(evidence: Evidence) -> Findings:
     """The curves, and what the paper says about data and architecture."""
     rvs = {dataset: each for dataset, (each,) in evidence.having("rvs").items()}
     dt = {dataset: each for dataset, (each,) in evidence.having("dt").items()}
+    scoring = {dataset: each for dataset, (each,) in evidence.keeping("rvs").items()}
     better = {dataset: each for dataset, each in rvs.items() if quality(dataset) != "medium-replay"}
     replay = {dataset: each for dataset, each in rvs.items() if quality(dataset) == "medium-replay"}
     claims = [
@@ -49,20 +50,20 @@ def findings(evidence: Evidence) -> Findings:
         on_datasets(
             "Unlike RvS, DT performs reliably in all three datasets.", KEEPS, evidence.datasets, reliable(dt)
         ),
-        unless_turned(_by_quality(rvs), evidence.missing(rvs), True),
+        unless_turned(_by_quality(scoring), evidence.missing(scoring), True),
         unless_turned(_low_returns({**rvs, **dt}), evidence.missing({**rvs, **dt}), True),
     ]
     return Findings(claims, {"reliability": showing.landmark_table(evidence)}, showing.curves(evidence))
 
 
 def reliable(found: Mapping[str, Measured]) -> Verdicts:
-    """Where a method keeps its score."""
-    return {dataset: (each.retention >= RELIABLE, kept(each)) for dataset, each in found.items()}
+    """Where a method keeps its score; nothing where it has none above 0."""
+    return {name: (each.retention >= RELIABLE, kept(each)) for name, each in found.items() if each.top > 0}
 
 
 def drops(found: Mapping[str, Measured]) -> Verdicts:
-    """Where a method loses it."""
-    return {dataset: (each.retention < COLLAPSED, kept(each)) for dataset, each in found.items()}
+    """Where a method loses it; nothing where it had none above 0."""
+    return {name: (each.retention < COLLAPSED, kept(each)) for name, each in found.items() if each.top > 0}
 
 
 def _by_quality(rvs: dict[str, Measured]) -> Claim:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.extent import Extent
-from cwbc.experiments.item import Case, Claim, Findings
+from cwbc.experiments.item import Case, Claim
 from cwbc.experiments.origins import histories_of
 from cwbc.experiments.writing import Report, failed
 from cwbc.grids.outcomes import Failure, Results
@@ -21,7 +22,7 @@ _LOOKS = {True: "good", False: "bad", None: ""}
 
 def report(
     extent: Extent,
-    findings: Findings,
+    evidence: Evidence,
     results: Results,
     datasets: Mapping[str, DatasetSummary],
     provenance: Mapping[str, str],
@@ -29,7 +30,9 @@ def report(
     """The report about an item's claims; datasets are by name."""
     item = extent.item
     title = f"{item.place} – {item.shows}"
-    finding, remarks = headline(extent, findings.claims), extent.remarks(datasets)
+    findings = item.findings(evidence)
+    finding = headline(extent, findings.claims)
+    remarks = [*extent.remarks(datasets), *evidence.broken]
     return Report(
         title=title,
         kicker=f"Reproduction · {title}",

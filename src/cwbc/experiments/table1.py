@@ -147,7 +147,7 @@ def _competitive(evidence: Evidence) -> Claim:
 
 def _crashes(evidence: Evidence) -> Claim:
     text = "The performance of RvS crashes when it is conditioned on the expert return."
-    found = evidence.having("rvs")
+    found = evidence.keeping("rvs")
     verdicts = {
         dataset: (rvs.at_expert < COLLAPSED * rvs.top, f"{score(rvs.at_expert)} of {score(rvs.top)}")
         for dataset, (rvs,) in found.items()

@@ -12,7 +12,7 @@ from cwbc.reporting.tables import Cell, Column, Row, Table
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
 from cwbc.results import Measure, MethodSummary, Sweep, same_target
 from cwbc.tasks import Task
-from cwbc.wording import amount, headline, landmarks, percent
+from cwbc.wording import amount, broken_in_words, headline, landmarks, percent
 
 Methods = Mapping[str, MethodSummary]
 
@@ -32,12 +32,13 @@ def report_page(
     charts = [chart.to_html() for chart in trained if chart is not None]
     scores = _scores(methods, task, dataset.best)
     every = _targets(methods, task, dataset.best)
+    broken = broken_in_words({sweep.method: sweep for sweep in sweeps})
     asked = f"Scores at all {len(every.rows)} asked returns"
     return Page(
         f"{dataset.name} – reliability report",
         f"Reliability report · {dataset.name}",
         headline(methods, task, dataset.best),
-        f"{_measured(methods)} {_scale(task)}",
+        " ".join([_measured(methods), _scale(task), *broken]),
         [
             Section("Reliability", [reliability_chart(sweeps, task, dataset, names).to_html()]),
             Section("Scores", [scores.to_html(), folded(asked, every.to_html())]),
