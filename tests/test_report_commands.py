@@ -30,7 +30,7 @@ def finish(directory: Path, method: str, *curve: float) -> Path:
     """A finished run whose two seeds achieve these returns."""
     returns = np.broadcast_to(np.array(curve)[None, :, None], (2, len(curve), 3))
     sweep = Sweep(method, np.arange(2), TARGETS, returns, np.ones(returns.shape, np.int64))
-    write_report(directory, [sweep], DATASET.task, DATASET, {})
+    write_report(directory, [sweep], DATASET, {})
     (directory / "config.json").write_text(json.dumps(CONFIG))
     (directory / "checkpoint.safetensors").touch()
     return directory

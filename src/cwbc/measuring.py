@@ -34,5 +34,5 @@ def measure(
     dataset = dataclasses.replace(kept, environment=environment)
     before_writing()
     histories = {sweep.method: read_history(directory)}
-    write_report(directory, [sweep], dataset.task, dataset, provenance([directory]), histories)
+    write_report(directory, [sweep], dataset, provenance([directory]), histories)
     return sweep, dataset

@@ -42,11 +42,11 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     histories = {
         sweep.method: read_history(directory) for sweep, directory in zip(sweeps, directories, strict=True)
     }
-    summary = write_report(out, sweeps, dataset.task, dataset, provenance(directories), histories)
+    summary = write_report(out, sweeps, dataset, provenance(directories), histories)
     output = Console()
     output.print(summary_table(summary))
     output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
-    finding = headline(summary["methods"], dataset.task, dataset.best)
+    finding = headline(summary["methods"], dataset)
     output.print(finding, highlight=False, markup=False)
     output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
     return gates.failures(limits, summary["methods"])

@@ -41,17 +41,6 @@ def checked(scores: ArrayLike) -> Array:
     return array
 
 
-def mean_and_deviation(scores: ArrayLike) -> tuple[Array, Array]:
-    """The mean and the standard deviation over seeds, [..., task] each: the paper's ±.
-
-    The deviation divides by the number of seeds, not by one less, as the paper's does: its table of mazes
-    has 1.0 ± 3.0, which ten seeds with one success in ten episodes among them give only so. (Its caption
-    says 3 seeds. Those cannot give these numbers either way: at most 1.0 ± 1.4, or 1.0 ± 1.7.)
-    """
-    array = checked(scores)
-    return array.mean(axis=-2), array.std(axis=-2, ddof=0)
-
-
 def interquartile_mean(scores: ArrayLike) -> Array:
     """The mean of the middle half of all runs, whatever their task: [..., seed, task] to [...].
 

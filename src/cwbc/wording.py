@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from cwbc.results import Measure, MethodSummary, Sweep
 from cwbc.tasks import Task
+
+if TYPE_CHECKING:
+    from cwbc.dataset_summary import DatasetSummary
 
 PERCENT = "\u00a0%"  # the space does not break, so no line starts with a percent sign
 
@@ -61,9 +64,9 @@ def value_and_interval(point: Measure | None, fraction: bool = False) -> tuple[s
     return shown(point["value"]), f"{shown(point['low']).removesuffix(PERCENT)} to {shown(point['high'])}"
 
 
-def headline(methods: Mapping[str, MethodSummary], task: Task, best: float) -> str:
+def headline(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> str:
     """The finding in one sentence, about the farthest named target that every method was asked for."""
-    for mark in reversed(landmarks(task, best)):
+    for mark in reversed(landmarks(dataset.task, dataset.best)):
         points = {name: method[mark.key] for name, method in methods.items()}
         values = {name: p["value"] for name, p in points.items() if p is not None and p["value"] is not None}
         if len(values) == len(methods):
@@ -88,6 +91,15 @@ def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float
         parts.append(f"{name} keeps {percent(share) if share >= 0.005 else 'none'}{of_what}")
         of_what = ""  # said once
     return "; ".join(parts) + note
+
+
+def measured_in_words(seeds: Collection[int], episodes: Collection[int], spread: str) -> str:
+    """How much was measured; `spread` is what the numbers beside the means are, where there are any."""
+    often = " or ".join(map(str, sorted(episodes)))
+    each = f"{often} episode{'s' * (often != '1')} per asked return"
+    if set(seeds) == {1}:
+        return f"One seed with {each}, so there are no intervals."
+    return f"Means over {' or '.join(map(str, sorted(seeds)))} seeds with {each}; {spread}."
 
 
 def broken_in_words(sweeps: Mapping[str, Sweep]) -> list[str]:

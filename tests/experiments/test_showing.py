@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import re
 
+import numpy as np
 import pytest
-from hand_made import FALLS, HOLDS, at_expert, curves, found
+from hand_made import FALLS, HOLDS, at_expert, curves, found, outcome
 from printed import FILTERED_BC_BY_QUALITY
 
+from cwbc.experiments.evidence import Measured
 from cwbc.experiments.published import DATASETS, FILTERED_BC
+from cwbc.experiments.showing import cell_at
 from cwbc.reporting.tables import Row, Table
 
 
 def row(table: Table, name: str) -> Row:
     (wanted,) = [each for each in table.rows if each.name == name]
     return wanted
+
+
+def test_deviations_are_the_papers() -> None:
+    # Of ten episodes one seed of ten wins one, four of them win one: "1.0 ± 3.0" and "4.0 ± 4.9" in the
+    # paper's table of mazes. Divided by nine, the deviations would be 3.16 and 5.16.
+    task = (each := outcome("hopper-medium", "rvs", HOLDS)).dataset.task
+    for winning, mean, deviation in ((1, 1.0, 3.0), (4, 4.0, 4.9)):
+        scores = np.repeat(10.0 * (np.arange(10) < winning)[:, None, None], len(each.sweep.targets), axis=1)
+        returns = task.random_score + scores / 100 * (task.expert_score - task.random_score)
+        sweep = dataclasses.replace(each.sweep, seeds=np.arange(10), returns=returns)
+        cell = cell_at(Measured(sweep, each.dataset), task.expert_return)
+        assert cell.value == pytest.approx(mean)
+        assert round(cell.spread or 0, 1) == deviation
 
 
 def test_wins_are_counted_and_written_as_whole_numbers() -> None:

@@ -16,7 +16,7 @@ from cwbc.intervals import interval
 from cwbc.reporting.figures import INCHES, draw, reliability_figure
 from cwbc.reporting.png import DOTS_PER_INCH, blank, to_png
 from cwbc.results import Sweep
-from cwbc.tasks import TASKS, Task, task_for
+from cwbc.tasks import TASKS
 
 TASK = TASKS["hopper"]
 DATASET = DatasetSummary(
@@ -38,7 +38,7 @@ def figure() -> Figure:
 
 def test_the_curves_are_the_sweeps() -> None:
     sweeps = [sweep("rvs"), sweep("rvs+cwbc")]
-    curves, _ = draw(figure(), sweeps, TASK, DATASET)
+    curves, _ = draw(figure(), sweeps, DATASET)
     lines = {line.get_label(): line for line in curves.lines}
     bands = list(curves.collections)
     assert len(bands) == 2
@@ -52,7 +52,7 @@ def test_the_curves_are_the_sweeps() -> None:
 
 
 def test_landmarks_diagonal_and_labels() -> None:
-    curves, _ = draw(figure(), [sweep("rvs")], TASK, DATASET)
+    curves, _ = draw(figure(), [sweep("rvs")], DATASET)
     lines = {str(line.get_label()): line for line in curves.lines}
     x, y = lines["achieved = asked"].get_data()
     np.testing.assert_array_equal(x, y)
@@ -65,7 +65,7 @@ def test_landmarks_diagonal_and_labels() -> None:
 
 
 def test_the_histogram_shares_the_asked_axis() -> None:
-    curves, histogram = draw(figure(), [sweep("rvs")], TASK, DATASET)
+    curves, histogram = draw(figure(), [sweep("rvs")], DATASET)
     (stairs,) = [patch for patch in histogram.patches if hasattr(patch, "get_data")]
     np.testing.assert_array_equal(stairs.get_data().values, DATASET.histogram_counts)
     np.testing.assert_array_equal(stairs.get_data().edges, DATASET.histogram_edges)
@@ -74,36 +74,37 @@ def test_the_histogram_shares_the_asked_axis() -> None:
 
 
 def test_unpublished_references_are_not_called_expert() -> None:
-    curves, _ = draw(figure(), [sweep("rvs")], task_for("Unknown-v0", -20.0, 1500.0), DATASET)
+    curves, _ = draw(figure(), [sweep("rvs")], dataclasses.replace(DATASET, environment="Unknown-v0"))
     assert {text.get_text() for text in curves.texts} == {"dataset's best\n1,500", "one range beyond\n3,020"}
 
 
 def test_one_seed_has_no_band() -> None:
-    curves, _ = draw(figure(), [sweep("rvs", seeds=1)], TASK, DATASET)
+    curves, _ = draw(figure(), [sweep("rvs", seeds=1)], DATASET)
     assert not curves.collections
 
 
 def test_close_landmarks_do_not_write_over_each_other() -> None:
     drawn = figure()
-    curves, _ = draw(drawn, [sweep("rvs")], TASK, dataclasses.replace(DATASET, best=3213.0))
+    curves, _ = draw(drawn, [sweep("rvs")], dataclasses.replace(DATASET, best=3213.0))
     drawn.draw_without_rendering()
     boxes = sorted((text.get_window_extent() for text in curves.texts), key=lambda box: box.x0)
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
+NEGATIVE = dataclasses.replace(DATASET, environment=None, lowest=-5.0, best=-1.0)
 MANY = [sweep(f"a method of a long name, costing $5 to $6, with the number {i}") for i in range(8)]
 
 
 @pytest.mark.parametrize(
-    ("sweeps", "task", "dataset"),
+    ("sweeps", "dataset"),
     [
-        (MANY, TASK, dataclasses.replace(DATASET, name="dollars $ and _under_scores_")),
-        ([sweep("rvs", seeds=1, targets=(-3.0,))], task_for(None, -5.0, -1.0), DATASET),
+        (MANY, dataclasses.replace(DATASET, name="dollars $ and _under_scores_")),
+        ([sweep("rvs", seeds=1, targets=(-3.0,))], NEGATIVE),
     ],
     ids=["eight long names", "one seed, one negative target"],
 )
-def test_the_figure_is_a_png_of_its_size(sweeps: list[Sweep], task: Task, dataset: DatasetSummary) -> None:
-    png = reliability_figure(sweeps, task, dataset)
+def test_the_figure_is_a_png_of_its_size(sweeps: list[Sweep], dataset: DatasetSummary) -> None:
+    png = reliability_figure(sweeps, dataset)
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">II", png[16:24]) == tuple(int(side * DOTS_PER_INCH) for side in INCHES)
 
@@ -111,7 +112,7 @@ def test_the_figure_is_a_png_of_its_size(sweeps: list[Sweep], task: Task, datase
 def test_the_legend_tells_long_names_apart_and_stays_inside() -> None:
     drawn = Figure(figsize=INCHES, dpi=DOTS_PER_INCH, layout="constrained")
     FigureCanvasAgg(drawn)
-    draw(drawn, MANY, TASK, DATASET)
+    draw(drawn, MANY, DATASET)
     drawn.draw_without_rendering()
     (legend,) = drawn.legends
     names = [text.get_text() for text in legend.get_texts()]
@@ -124,7 +125,7 @@ def test_the_legend_tells_long_names_apart_and_stays_inside() -> None:
 
 def test_few_colours_change_nothing_that_one_would_see() -> None:
     drawn, exact = blank(INCHES), io.BytesIO()
-    draw(drawn, MANY, TASK, DATASET)
+    draw(drawn, MANY, DATASET)
     drawn.savefig(exact, format="png")
     pictures = (exact, io.BytesIO(to_png(drawn)))
     ours, theirs = (np.asarray(Image.open(each).convert("RGB"), dtype=int) for each in pictures)

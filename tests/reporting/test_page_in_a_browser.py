@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from browser import PATIENCE, Tab, browser, program
 from matplotlib.image import imread
-from pages import DATASET, TASK, history, sweep
+from pages import DATASET, history, sweep
 
 from cwbc.reporting import write_report
 from cwbc.reporting.page import Page, Section
@@ -38,7 +38,7 @@ VISIBLE = "[...document.querySelectorAll('.drawings > svg')].filter(s => s.getBo
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("report")
-    write_report(directory, SWEEPS, TASK, DATASET, {"command": "cwbc compare hops rvs"}, HISTORIES)
+    write_report(directory, SWEEPS, DATASET, {"command": "cwbc compare hops rvs"}, HISTORIES)
     return directory / "report.html"
 
 

@@ -12,7 +12,6 @@ from cwbc.reporting.interactive import NARROW, WIDE
 from cwbc.reporting.panels import Size
 from cwbc.reporting.reliability import _placed, reliability_chart
 from cwbc.reporting.scales import Scale
-from cwbc.tasks import Task, task_for
 from cwbc.wording import landmarks
 
 TARGETS = (1500.0, 3200.0, 6400.0)
@@ -22,8 +21,8 @@ SWEEPS = [
 ]
 
 
-def shown(task: Task = TASK, dataset: DatasetSummary = DATASET) -> Read:
-    return Read(reliability_chart(SWEEPS, task, dataset).to_html())
+def shown(dataset: DatasetSummary = DATASET) -> Read:
+    return Read(reliability_chart(SWEEPS, dataset).to_html())
 
 
 def test_hovering_tells_return_interval_and_score() -> None:
@@ -54,7 +53,7 @@ def test_landmarks_shade_and_diagonal_lie_on_the_axis() -> None:
 
 
 def test_unpublished_references_are_not_called_expert() -> None:
-    text = shown(task_for("Unknown-v0", -20.0, 1500.0)).text
+    text = shown(dataclasses.replace(DATASET, environment="Unknown-v0")).text
     assert "expert" not in text
     assert "one range beyond" in text
 
@@ -71,6 +70,6 @@ def test_labels_never_meet_and_stay_inside(best: float, size: Size) -> None:
 
 def test_one_seed_has_no_band_and_says_nothing_of_one() -> None:
     alone = [dataclasses.replace(s, seeds=s.seeds[:1], returns=s.returns[:1]) for s in SWEEPS]
-    read = Read(reliability_chart(alone, TASK, DATASET).to_html())
+    read = Read(reliability_chart(alone, DATASET).to_html())
     assert not read.having("class", "band")
     assert "95 %" not in read.text

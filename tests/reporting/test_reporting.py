@@ -24,7 +24,7 @@ SWEEP = Sweep("rvs[w]", np.arange(1), TARGETS, RETURNS, np.full((1, 3, 1), 1000)
 
 
 def test_a_report_is_files_that_agree(tmp_path: Path) -> None:
-    summary = write_report(tmp_path / "new" / "run", [SWEEP], TASK, DATASET, {"preset": "small"})
+    summary = write_report(tmp_path / "new" / "run", [SWEEP], DATASET, {"preset": "small"})
     files = {path.name: path for path in (tmp_path / "new" / "run").iterdir()}
     names = {"results.csv", "summary.json", "reliability.png", "report.html", "scores.md", "scores.csv"}
     assert set(files) == names
@@ -43,16 +43,16 @@ def test_a_report_is_files_that_agree(tmp_path: Path) -> None:
 
 def test_training_is_shown_where_it_is_known(tmp_path: Path) -> None:
     known = {SWEEP.method: history("ByReturn", (0.25, 0.75), [[2.0], [1.0]])}
-    write_report(tmp_path, [SWEEP], TASK, DATASET, {}, known)
+    write_report(tmp_path, [SWEEP], DATASET, {}, known)
     assert (tmp_path / "training.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "returns.png").read_bytes().startswith(b"\x89PNG")
     assert "Training loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    write_report(tmp_path, [SWEEP], TASK, DATASET, {})
+    write_report(tmp_path, [SWEEP], DATASET, {})
     assert not (tmp_path / "training.png").exists()  # it was about a run that is not shown now
 
 
 def test_the_table_shows_every_method_at_the_named_targets(tmp_path: Path) -> None:
-    summary = write_report(tmp_path, [SWEEP], TASK, DATASET, {})
+    summary = write_report(tmp_path, [SWEEP], DATASET, {})
     console = Console(file=io.StringIO(), width=100)
     console.print(summary_table(summary))
     assert isinstance(console.file, io.StringIO)

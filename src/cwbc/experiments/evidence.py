@@ -147,6 +147,11 @@ class Evidence:
         return Mark(" or ".join(labels), " or ".join(phrases))
 
     @property
+    def has_experts(self) -> bool:
+        """Whether the experts of all tasks were published."""
+        return all(each.task.published for of in self.measured.values() for each in of.values())
+
+    @property
     def on_d4rl(self) -> bool:
         """Whether all was measured on D4RL's own data, so that published scores compare."""
         names = [each.dataset.name for of in self.measured.values() for each in of.values()]

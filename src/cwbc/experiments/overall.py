@@ -41,6 +41,7 @@ class Overall:
     names: Sequence[str]  # of all methods of the page
     near: Mark
     far: Mark
+    has_experts: bool  # of all tasks, that were published
 
     @classmethod
     def of(cls, evidence: Evidence, labels: Sequence[str]) -> Overall:
@@ -55,12 +56,8 @@ class Overall:
             near |= _together(label, [m.of_seeds(m.task.expert_return) for m in each])
             far |= _together(label, [m.of_seeds(m.task.far_return) for m in each])
             retention[label] = float(np.mean([m.retention for m in each]))
-        return cls(list(found), near, far, retention, evidence.labels, evidence.near, evidence.far)
-
-    @property
-    def _has_experts(self) -> bool:
-        """Whether all tasks have published ones."""
-        return self.far.label == "2× expert"
+        marks = (evidence.near, evidence.far, evidence.has_experts)
+        return cls(list(found), near, far, retention, evidence.labels, *marks)
 
     def table(self, against: Mapping[str, str]) -> Table:
         """What each reaches, with intervals over seeds, and how often a run of it beats one of another.
@@ -68,7 +65,7 @@ class Overall:
         Args:
             against: which method each is compared with; those that are compared with none are not named.
         """
-        beyond, note = ("at 2×", "expert") if self._has_experts else ("beyond", self.far.label)
+        beyond, note = ("at 2×", "expert") if self.has_experts else ("beyond", self.far.label)
         columns = [
             Column("mean", better="higher"),
             Column("IQM", "interquartile mean", better="higher"),
@@ -116,7 +113,7 @@ class Overall:
         datasets = counted(len(self.datasets), "dataset")
         return [
             line_chart(
-                f"Performance profiles at {'1× expert' if self._has_experts else self.near.phrase}",
+                f"Performance profiles at {'1× expert' if self.has_experts else self.near.phrase}",
                 [
                     Curve(label, thresholds, *bootstrap(above, scores, generator=_generator()))
                     for label, scores in self.at_expert.items()

@@ -19,7 +19,7 @@ from cwbc.experiments.origins import histories_of, provenance_of
 from cwbc.experiments.overall import Overall
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.tracking import parse_trackers
-from cwbc.wording import kept_in_words, score, scored
+from cwbc.wording import kept_in_words, measured_in_words, score, scored
 
 FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anything clear
 
@@ -177,16 +177,11 @@ def _remarks(evidence: Evidence, labels: Sequence[str], results: Results) -> lis
 
 
 def _measured(outcomes: Sequence[Outcome]) -> str:
-    seeds = sorted({len(outcome.sweep.seeds) for outcome in outcomes})
-    episodes = " or ".join(map(str, sorted({outcome.sweep.returns.shape[2] for outcome in outcomes})))
-    each = f"{episodes} episode{'s' * (episodes != '1')} per asked return"
-    if seeds == [1]:
-        return f"One seed with {each}, so there are no intervals."
-    narrow = ", too narrow with so few" if seeds[0] < FEW else ""
-    return (
-        f"Means over {' or '.join(map(str, seeds))} seeds with {each}; ± is the deviation over seeds, small "
-        f"numbers are 95 % bootstrap intervals{narrow}."
-    )
+    seeds = {len(outcome.sweep.seeds) for outcome in outcomes}
+    episodes = {outcome.sweep.returns.shape[2] for outcome in outcomes}
+    narrow = ", too narrow with so few" if min(seeds) < FEW else ""
+    spread = f"± is the deviation over seeds, small numbers are 95 % bootstrap intervals{narrow}"
+    return measured_in_words(seeds, episodes, spread)
 
 
 def _scale(evidence: Evidence) -> str:

@@ -17,8 +17,8 @@ from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Failure, Outcome, Results
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
+from cwbc.reporting.report import described
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
-from cwbc.wording import amount
 
 PAGE, SUMMARY = "report.html", "summary.json"
 CELLS, SEEDS = "cells.csv", "seeds.csv"  # where every episode is, and their means by seed
@@ -85,7 +85,7 @@ def _pictures(report: Report) -> dict[str, bytes]:
     for name in dict.fromkeys(outcome.cell.dataset for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.cell.dataset == name]
         dataset = own[0].dataset
-        png = reliability_figure([outcome.sweep for outcome in own], dataset.task, dataset)
+        png = reliability_figure([outcome.sweep for outcome in own], dataset)
         pictures[f"{files[names[name]]}.png"] = png
     for each in report.findings.distributions:
         pictures[f"returns-{each.dataset}.png"] = each.figure()
@@ -157,12 +157,7 @@ def _page(report: Report, files: Sequence[str]) -> Page:
 
 
 def _described(name: str, dataset: DatasetSummary, histories: Histories) -> str:
-    known = {
-        "environment": dataset.environment or "unknown",
-        "episodes": f"{dataset.episodes:,}",
-        "steps": f"{dataset.steps:,}",
-        "returns": f"{amount(dataset.lowest)} to {amount(dataset.best)}, mean {amount(dataset.mean_return)}",
-        "content hash": dataset.content_hash,
-    }
     charts = (drawn_chart(histories, dataset), training_chart(histories))
-    return folded(name, facts(known), *(chart.to_html() for chart in charts if chart is not None))
+    return folded(
+        name, facts(described(dataset)), *(chart.to_html() for chart in charts if chart is not None)
+    )

@@ -48,20 +48,20 @@ FILES = {
 def write_report(
     directory: Path,
     sweeps: Sequence[Sweep],
-    task: Task,
     dataset: DatasetSummary,
     provenance: Mapping[str, str],
     histories: Histories | None = None,
 ) -> Summary:
     """Write results.csv, summary.json, scores, pictures and report.html; hands the summary back."""
+    task = dataset.task
     methods = {sweep.method: summarize(sweep, task, dataset.best) for sweep in sweeps}
     summary: Summary = {"dataset": dataset.to_json(), "task": dataclasses.asdict(task), "methods": methods}
-    scores = scores_table(methods, task, dataset)
+    scores = scores_table(methods, dataset)
     known = histories or {}
     written: dict[str, str | bytes | None] = {
         "scores.md": scores.to_markdown(),
         "scores.csv": scores.to_csv(),
-        "reliability.png": reliability_figure(sweeps, task, dataset),
+        "reliability.png": reliability_figure(sweeps, dataset),
         "training.png": training_figure(known, dataset, list(methods)),
         "returns.png": returns_figure(known, dataset, list(methods)),
     }
@@ -73,7 +73,7 @@ def write_report(
         else:
             write_atomically(directory / name, content)
     files = {name: what for name, what in FILES.items() if name == SUMMARY or (directory / name).exists()}
-    page = report_page(sweeps, methods, task, dataset, provenance, known, files)
+    page = report_page(sweeps, methods, dataset, provenance, known, files)
     write_atomically(directory / "report.html", page.to_html())
     # Last: it is what tells that all is there.
     write_atomically(directory / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")

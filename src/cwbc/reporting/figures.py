@@ -28,17 +28,17 @@ INK, FAINT, GROUND = "#333333", "#8A8A8A", "#F4F4F2"
 INCHES = (9.0, 6.4)
 
 
-def reliability_figure(sweeps: Sequence[Sweep], task: Task, dataset: DatasetSummary) -> bytes:
-    """Achieved against asked return with 95 % bands over seeds, and the dataset's returns, as a PNG."""
+def reliability_figure(sweeps: Sequence[Sweep], dataset: DatasetSummary) -> bytes:
+    """Achieved against asked return with bands over seeds, and the dataset's returns, as a PNG."""
     figure = blank(INCHES)
-    draw(figure, sweeps, task, dataset)
+    draw(figure, sweeps, dataset)
     return to_png(figure)
 
 
-def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSummary) -> tuple[Axes, Axes]:
+def draw(figure: Figure, sweeps: Sequence[Sweep], dataset: DatasetSummary) -> tuple[Axes, Axes]:
     """Draw into an empty figure; hands back the axes of the curves and of the histogram."""
     curves, histogram = figure.subplots(2, 1, sharex=True, height_ratios=(4.5, 1))
-    marks = landmarks(task, dataset.best)
+    marks = landmarks(dataset.task, dataset.best)
     for axes in (curves, histogram):
         clean(axes)
     lines = [_curve(curves, index, sweep) for index, sweep in enumerate(sweeps)]
@@ -53,7 +53,7 @@ def draw(figure: Figure, sweeps: Sequence[Sweep], task: Task, dataset: DatasetSu
     label_marks(curves, marks)
     _histogram(histogram, dataset)
     curves.set_ylabel("achieved return", color=INK)
-    _normalized_axis(curves, task)
+    _normalized_axis(curves, dataset.task)
     curves.set_title(
         dataset.name, loc="left", fontsize=14, fontweight="bold", color=INK, pad=34, parse_math=False
     )
@@ -98,7 +98,7 @@ def limits(
     """The ends of the axes of asked and of achieved returns."""
     named = [mark.target for mark in marks]
     across = np.concatenate([*(sweep.targets for sweep in sweeps), named, dataset.histogram_edges])
-    # By the seeds, not by the bands: two seeds make bands thirteen errors wide that would flatten all else.
+    # By the seeds, not by the bands: of few seeds those may be several times as wide, and flatten all else.
     up = np.concatenate(
         [*(sweep.returns.mean(axis=2).ravel() for sweep in sweeps), [dataset.lowest, dataset.best]]
     )

@@ -26,12 +26,12 @@ BEYOND = "more than the data holds"
 
 def reliability_chart(
     sweeps: Sequence[Sweep],
-    task: Task,
     dataset: DatasetSummary,
     names: Sequence[str] = (),
     title: str = "Achieved against asked return",
 ) -> Chart:
     """Achieved against asked return with bands over seeds, above the dataset's returns."""
+    task = dataset.task
     curves = [Curve(s.method, s.targets, *band(s.returns.mean(axis=2))) for s in sweeps]
     looks = looks_of([curve.name for curve in curves], names)
     marks = sorted(landmarks(task, dataset.best), key=lambda mark: mark.target)

@@ -12,7 +12,7 @@ from cwbc.reporting.tables import Cell, Column, Row, Table
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
 from cwbc.results import Measure, MethodSummary, Sweep, same_target
 from cwbc.tasks import Task
-from cwbc.wording import amount, broken_in_words, headline, landmarks, percent
+from cwbc.wording import amount, broken_in_words, headline, landmarks, measured_in_words, percent
 
 Methods = Mapping[str, MethodSummary]
 
@@ -20,7 +20,6 @@ Methods = Mapping[str, MethodSummary]
 def report_page(
     sweeps: Sequence[Sweep],
     methods: Methods,
-    task: Task,
     dataset: DatasetSummary,
     provenance: Mapping[str, str],
     histories: Histories,
@@ -30,41 +29,28 @@ def report_page(
     names = list(methods)
     trained = [training_chart(histories, names), drawn_chart(histories, dataset, names)]
     charts = [chart.to_html() for chart in trained if chart is not None]
-    scores = _scores(methods, task, dataset.best)
-    every = _targets(methods, task, dataset.best)
+    scores, every = scores_table(methods, dataset), _targets(methods, dataset)
     broken = broken_in_words({sweep.method: sweep for sweep in sweeps})
     asked = f"Scores at all {len(every.rows)} asked returns"
     return Page(
         f"{dataset.name} – reliability report",
         f"Reliability report · {dataset.name}",
-        headline(methods, task, dataset.best),
-        " ".join([_measured(methods), _scale(task), *broken]),
+        headline(methods, dataset),
+        " ".join([_measured(methods), _scale(dataset.task), *broken]),
         [
-            Section("Reliability", [reliability_chart(sweeps, task, dataset, names).to_html()]),
+            Section("Reliability", [reliability_chart(sweeps, dataset, names).to_html()]),
             Section("Scores", [scores.to_html(), folded(asked, every.to_html())]),
             *([Section("Training", charts)] if charts else []),
-            Section("Dataset", [facts(_describe(dataset))]),
+            Section("Dataset", [facts({"name": dataset.name, **described(dataset)})]),
             Section("Provenance", [facts(provenance)]),
             *([Section("Files", [links(files)])] if files else []),
         ],
     )
 
 
-def scores_table(methods: Methods, task: Task, dataset: DatasetSummary) -> Table:
-    """The table of scores, for the page and for files of its own."""
-    return _scores(methods, task, dataset.best)
-
-
 def _measured(methods: Methods) -> str:
-    seeds = sorted({method["seeds"] for method in methods.values()})
-    episodes = " or ".join(map(str, sorted({method["episodes"] for method in methods.values()})))
-    each = f"{episodes} episode{'s' * (episodes != '1')} per asked return"
-    if seeds == [1]:
-        return f"One seed with {each}, so there are no intervals."
-    return (
-        f"Means over {' or '.join(map(str, seeds))} seeds with {each}; "
-        "the small numbers are 95 % intervals over seeds."
-    )
+    seeds, episodes = ({method[what] for method in methods.values()} for what in ("seeds", "episodes"))
+    return measured_in_words(seeds, episodes, "the small numbers are 95 % intervals over seeds")
 
 
 def _scale(task: Task) -> str:
@@ -79,8 +65,9 @@ def _scale(task: Task) -> str:
     )
 
 
-def _scores(methods: Methods, task: Task, best: float) -> Table:
-    marks = landmarks(task, best)
+def scores_table(methods: Methods, dataset: DatasetSummary) -> Table:
+    """The table of scores, for the page and for files of its own."""
+    marks = landmarks(dataset.task, dataset.best)
     columns = [Column(mark.label, f"asked {amount(mark.target)}", better="higher") for mark in marks]
     columns.append(Column("best point", "of the curve", better="higher"))
     retained = f"{marks[-1].label} / best point"
@@ -103,11 +90,12 @@ def _cell(point: Measure | None, note: str = "") -> Cell:
     return Cell(point["value"], point["low"], point["high"], note=note)
 
 
-def _targets(methods: Methods, task: Task, best: float) -> Table:
+def _targets(methods: Methods, dataset: DatasetSummary) -> Table:
+    marks = landmarks(dataset.task, dataset.best)
     curves = {name: {point["target"]: point for point in method["curve"]} for name, method in methods.items()}
     rows = []
     for target in sorted({target for curve in curves.values() for target in curve}):
-        named = [mark.label for mark in landmarks(task, best) if same_target(mark.target, target)]
+        named = [mark.label for mark in marks if same_target(mark.target, target)]
         points = [curve.get(target) for curve in curves.values()]
         cells = [
             Cell() if p is None else Cell(p["normalized"], p["normalized_low"], p["normalized_high"])
@@ -118,9 +106,9 @@ def _targets(methods: Methods, task: Task, best: float) -> Table:
     return Table("asked return", columns, rows, looks_of(list(methods), ()), heat=True)
 
 
-def _describe(dataset: DatasetSummary) -> dict[str, str]:
+def described(dataset: DatasetSummary) -> dict[str, str]:
+    """What a page says about a dataset."""
     return {
-        "name": dataset.name,
         "environment": dataset.environment or "unknown",
         "episodes": f"{dataset.episodes:,}",
         "steps": f"{dataset.steps:,}",
