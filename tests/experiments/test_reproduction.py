@@ -6,9 +6,10 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hand_made import FALLS, HOLDS, curves, found, summary
+from hand_made import FALLS, HOLDS, curves, summary
 
 from cwbc.experiments.catalogue import ITEMS
+from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.extent import Extent
 from cwbc.experiments.item import FULL, QUICK
 from cwbc.experiments.naming import WALKERS
@@ -42,8 +43,8 @@ def extent(**scale: Any) -> Extent:
     ],
 )
 def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | None) -> None:
-    findings = found("components", curves(WALKERS, rvs=FALLS, rvs__cwbc=HOLDS))
-    told = report(run, findings, Results([], []), DATASETS, {})
+    evidence = Evidence.of(curves(WALKERS, rvs=FALLS, rvs__cwbc=HOLDS), WALKERS)
+    told = report(run, evidence, Results([], []), DATASETS, {})
     remarks = " ".join(told.remarks)
     if size is None:
         assert told.headline == "Figure 5: our run supports 3 of 3 claims of the paper; 2 cannot be told."
