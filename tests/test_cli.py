@@ -157,6 +157,27 @@ def test_nothing_finished_is_overwritten(
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_damaged_results_are_measured_again_when_asked(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    results = out / "rvs" / "results.csv"
+    before = results.read_bytes()
+    commands: list[list[str | Path]] = [
+        ["evaluate", out / "rvs", "--episodes=2", "--device=cpu"],
+        ["compare", compared / "toy.hdf5", "rvs", *TINY, "--out", out],
+    ]
+    for command in commands:
+        results.unlink()
+        assert run(*command) == 2
+        assert "results.csv does not exist" in (said := capsys.readouterr().err)
+        assert f"--overwrite measures {out / 'rvs'} again" in said
+        assert not results.exists()
+        assert run(*command, "--overwrite") == 0
+        assert results.read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_results_belong_to_their_environment(
     compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from cwbc.errors import InputError
 from cwbc.files import is_aside
 from cwbc.histories import History
 from cwbc.method_names import NAMES
-from cwbc.results import Sweep, read_results
+from cwbc.results import COLUMNS, Sweep, read_results
 
 
 def check_place(root: Path) -> None:
@@ -24,7 +24,7 @@ def check_place(root: Path) -> None:
         return
     others = sorted(file.name for file in root.iterdir() if file.is_file() and not is_aside(file))
     ours = _holds(root / runs.CONFIG, "runs", "method") or _holds(root / runs.SUMMARY, "methods")
-    if others and not ours:
+    if others and not ours and not _is_cut_short(root, others):
         raise InputError(f"{root} holds other files, such as {others[0]}; give another --out")
 
 
@@ -35,13 +35,25 @@ def _holds(path: Path, *keys: str) -> bool:
         return False
 
 
+def _is_cut_short(root: Path, names: list[str]) -> bool:
+    """Whether there is nothing but a report that a kill left without its summary."""
+    if runs.RESULTS not in names or not {runs.RESULTS, *runs.REPORT}.issuperset(names):
+        return False
+    with (root / runs.RESULTS).open("rb") as file:
+        return file.readline().strip() == ",".join(COLUMNS).encode()
+
+
 def check_results(
     directory: Path, environment: str, targets: tuple[float, ...], episodes: int, overwrite: bool
 ) -> None:
     """Refuse to replace results that were measured in another way, unless that was asked for."""
     if overwrite or not (directory / runs.SUMMARY).exists():
         return
-    if not is_measured(directory, environment, targets, episodes):
+    try:
+        same = _is_measured(directory, environment, targets, episodes)
+    except InputError as error:  # what is left of them may be of use to somebody
+        raise InputError(f"{error}; --overwrite measures {directory} again") from error
+    if not same:
         raise InputError(
             f"{directory / runs.RESULTS} was measured with other targets or episodes, or in another "
             "environment; --overwrite replaces it"
@@ -49,7 +61,14 @@ def check_results(
 
 
 def is_measured(directory: Path, environment: str, targets: tuple[float, ...], episodes: int) -> bool:
-    """Whether a run has results that were measured in just this way."""
+    """Whether a run has results that were measured in just this way; damaged ones are none."""
+    try:
+        return _is_measured(directory, environment, targets, episodes)
+    except InputError:
+        return False
+
+
+def _is_measured(directory: Path, environment: str, targets: tuple[float, ...], episodes: int) -> bool:
     if not (directory / runs.SUMMARY).exists():
         return False
     (sweep,) = read_sweeps([directory])

@@ -99,7 +99,12 @@ class MethodSummary(TypedDict):
 
 
 def write_results(path: Path, sweeps: Sequence[Sweep], task: Task) -> None:
-    """Write one row per method, seed, target and episode; floats read back exactly."""
+    """Write the rows of `results_text`."""
+    write_atomically(path, results_text(sweeps, task))
+
+
+def results_text(sweeps: Sequence[Sweep], task: Task) -> str:
+    """One row per method, seed, target and episode; floats read back exactly."""
     methods = [sweep.method for sweep in sweeps]
     if twice := sorted({method for method in methods if methods.count(method) > 1}):
         raise InputError(f"two sweeps are called {twice[0]!r}; each needs a name of its own")
@@ -108,7 +113,7 @@ def write_results(path: Path, sweeps: Sequence[Sweep], task: Task) -> None:
     writer.writerow(COLUMNS)
     for sweep in sweeps:
         writer.writerows(_episodes(sweep, task))
-    write_atomically(path, text.getvalue())
+    return text.getvalue()
 
 
 def _episodes(sweep: Sweep, task: Task) -> Iterator[tuple[object, ...]]:

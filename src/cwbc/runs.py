@@ -85,7 +85,7 @@ def discard_other(directory: Path, config: dict[str, Any]) -> None:
     if (directory / CONFIG).exists() and identity(read_config(directory)) != identity(config):
         # The configuration goes last: a kill before that leaves a directory that can be discarded again.
         tensorboard.discard(directory)
-        for name in (CHECKPOINT, METRICS, RESULTS, SUMMARY, *REPORT, CONFIG):
+        for name in (SUMMARY, RESULTS, CHECKPOINT, METRICS, *REPORT, CONFIG):
             (directory / name).unlink(missing_ok=True)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -14,6 +15,7 @@ from pages import DATASET, TASK, history
 from rich.console import Console
 
 from cwbc.errors import InputError
+from cwbc.finished import check_place
 from cwbc.reporting import DatasetSummary, summary_table, write_report
 from cwbc.results import Sweep, read_results
 
@@ -49,6 +51,35 @@ def test_training_is_shown_where_it_is_known(tmp_path: Path) -> None:
     assert "Training loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
     write_report(tmp_path, [SWEEP], DATASET, {})
     assert not (tmp_path / "training.png").exists()  # it was about a run that is not shown now
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_report_that_is_cut_short_passes_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """results.csv is new then, and summary.json would still tell where the old ones were measured."""
+    write_report(tmp_path, [SWEEP], TASK, DATASET, {})
+    path, before = tmp_path / "summary.json", (tmp_path / "summary.json").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("cwbc.reporting.report_page", cut_short)
+        with pytest.raises(KeyboardInterrupt):  # the same once more: nothing that was measured is lost
+            write_report(tmp_path, [SWEEP], TASK, DATASET, {"preset": "paper"})
+        assert path.read_bytes() == before
+        elsewhere = dataclasses.replace(DATASET, environment="Hopper-v4")
+        with pytest.raises(KeyboardInterrupt):
+            write_report(tmp_path, [SWEEP], TASK, elsewhere, {})
+        assert not path.exists()
+        path.write_bytes(before)
+        with pytest.raises(KeyboardInterrupt):
+            write_report(tmp_path, [dataclasses.replace(SWEEP, returns=RETURNS + 1)], TASK, DATASET, {})
+        assert not path.exists()
+    check_place(tmp_path)  # it may be written again
+    write_report(tmp_path, [SWEEP], TASK, DATASET, {})
+    assert path.read_bytes() == before
+
+
+def cut_short(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_the_table_shows_every_method_at_the_named_targets(tmp_path: Path) -> None:

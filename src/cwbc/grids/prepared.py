@@ -55,10 +55,7 @@ class Prepared:
 
     def is_finished(self) -> bool:
         """Whether its results are there, measured as asked; damaged ones are none."""
-        try:
-            return is_measured(self.directory, self.environment, self.targets, self.cell.episodes)
-        except InputError:
-            return False
+        return is_measured(self.directory, self.environment, self.targets, self.cell.episodes)
 
 
 class Shelf:

@@ -17,8 +17,8 @@ from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.report import report_page, scores_table
 from cwbc.reporting.training import Histories
 from cwbc.reporting.training_figures import returns_figure, training_figure
-from cwbc.results import MethodSummary, Sweep, summarize, write_results
-from cwbc.runs import SUMMARY
+from cwbc.results import MethodSummary, Sweep, results_text, summarize, write_results
+from cwbc.runs import RESULTS, SUMMARY
 from cwbc.tasks import Task
 from cwbc.wording import landmarks, value_and_interval
 
@@ -66,6 +66,8 @@ def write_report(
         "returns.png": returns_figure(known, dataset, list(methods)),
     }
     directory.mkdir(parents=True, exist_ok=True)
+    if not _holds(directory, results_text(sweeps, task), summary["dataset"]):
+        (directory / SUMMARY).unlink(missing_ok=True)  # first: beside other results it would tell lies
     write_results(directory / "results.csv", sweeps, task)
     for name, content in written.items():
         if content is None:
@@ -78,6 +80,15 @@ def write_report(
     # Last: it is what tells that all is there.
     write_atomically(directory / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
     return summary
+
+
+def _holds(directory: Path, results: str, dataset: dict[str, Any]) -> bool:
+    """Whether a directory has just these results: shown anew, they must not be lost by a kill."""
+    try:
+        kept = json.loads((directory / SUMMARY).read_text())["dataset"]
+        return bool(kept == dataset) and (directory / RESULTS).read_bytes() == results.encode()
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def summary_table(summary: Summary) -> Table:

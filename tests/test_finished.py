@@ -1,0 +1,73 @@
+"""Finished runs as they lie on disk, some of them damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pages import DATASET, TASK
+
+from cwbc.errors import InputError
+from cwbc.finished import check_place, check_results, is_measured
+from cwbc.reporting import write_report
+from cwbc.results import Sweep
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+ASKED = ("Hopper-v5", (1000.0, 2000.0), 3)  # environment, targets, episodes
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    """The results of a run."""
+    returns = np.ones((2, 2, 3))
+    sweep = Sweep("rvs", np.arange(2), np.array(ASKED[1]), returns, returns.astype(np.int64))
+    write_report(tmp_path, [sweep], TASK, DATASET, {})
+    return tmp_path
+
+
+def test_results_are_those_of_one_environment_targets_and_episodes(measured: Path) -> None:
+    assert is_measured(measured, *ASKED)
+    check_results(measured, *ASKED, overwrite=False)
+    others: list[tuple[str, tuple[float, ...], int]] = [
+        ("Hopper-v4", *ASKED[1:]),
+        ("Hopper-v5", (1000.0,), 3),
+        (*ASKED[:2], 4),
+    ]
+    for other in others:
+        assert not is_measured(measured, *other)
+        with pytest.raises(InputError, match="--overwrite replaces it"):
+            check_results(measured, *other, overwrite=False)
+        check_results(measured, *other, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("results.csv", None, "results.csv does not exist"),
+        ("results.csv", "method,seed\n", "line 1: no column 'target'"),
+        ("summary.json", "{", "summary.json is damaged"),
+        ("summary.json", "[]", "summary.json is damaged"),
+        ("summary.json", '{"dataset": {}}', "the dataset's summary lacks name"),
+    ],
+)
+def test_damaged_results_are_none_but_are_replaced_only_when_asked(
+    measured: Path, name: str, text: str | None, message: str
+) -> None:
+    (measured / name).unlink() if text is None else (measured / name).write_text(text)
+    assert not is_measured(measured, *ASKED)
+    with pytest.raises(InputError, match=f"{message}.*; --overwrite measures {measured} again"):
+        check_results(measured, *ASKED, overwrite=False)
+    check_results(measured, *ASKED, overwrite=True)
+
+
+def test_a_report_that_was_cut_short_is_ours_and_other_files_are_not(measured: Path) -> None:
+    (measured / "summary.json").unlink()
+    check_place(measured)
+    (measured / "mine.txt").write_text("")
+    with pytest.raises(InputError, match=r"holds other files, such as mine\.txt"):
+        check_place(measured)
+    (measured / "mine.txt").unlink()
+    (measured / "results.csv").write_text("my,own,results\n")
+    with pytest.raises(InputError, match="holds other files"):
+        check_place(measured)
