@@ -20,6 +20,7 @@ from toys import ENVIRONMENT, write_toy
 import cwbc
 from cwbc.cli import main
 from cwbc.policy import Policy
+from cwbc.runs import held
 
 TINY = [
     "--preset=small",
@@ -153,6 +154,27 @@ def test_nothing_finished_is_overwritten(
     changed = [option.replace("steps=20", "steps=10") for option in TINY]
     assert run("compare", dataset, "rvs", "bc", *changed, "--out", out, "--overwrite") == 2
     shutil.rmtree(out / "bc")
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+
+
+def test_a_run_that_another_process_works_in_is_left_alone(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    (out / "rvs" / "summary.json").unlink()  # else there is nothing to do
+    before.pop(out / "rvs" / "summary.json")
+    changed = [option.replace("steps=20", "steps=10") for option in TINY]
+    commands: list[list[str | Path]] = [
+        ["evaluate", out / "rvs", "--device=cpu"],
+        ["compare", compared / "toy.hdf5", "rvs", *TINY, "--out", out],
+        # the first of them could be discarded
+        ["compare", compared / "toy.hdf5", "rvs+cwbc", "rvs", *changed, "--out", out, "--overwrite"],
+    ]
+    with held(out / "rvs"):
+        for command in commands:
+            assert run(*command) == 2
+            assert f"another process is working in {out / 'rvs'}" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from cwbc import processes
-from cwbc.files import folder_aside, write_atomically
+from cwbc import files, processes
+from cwbc.errors import InputError
+from cwbc.files import LOCK, folder_aside, locked, write_atomically
 
 
 @pytest.mark.parametrize(
@@ -111,3 +115,32 @@ def test_a_folder_aside_goes_with_its_block_and_a_dead_ones_with_the_next(tmp_pa
     with pytest.raises(ValueError, match="no luck"), folder_aside(tmp_path):
         raise ValueError("no luck")
     assert list(tmp_path.iterdir()) == [alive]
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="there are no such locks here")
+def test_a_lock_is_held_until_its_process_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / LOCK
+    program = (
+        "import sys; from pathlib import Path; from cwbc.files import locked\n"
+        "with locked(Path(sys.argv[1]), 'busy'): print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match="busy"), locked(path, "busy"):
+            pass
+        process.kill()
+    with locked(path, "busy"):
+        pass
+
+
+def test_a_file_system_without_locks_is_worked_on_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    for number in (errno.ENOLCK, errno.EIO):
+        monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(number, "as the system says")))
+        without = contextlib.nullcontext() if number == errno.ENOLCK else pytest.raises(OSError, match="says")
+        with without, locked(tmp_path / LOCK, "busy"):
+            pass

@@ -10,6 +10,7 @@ import pytest
 
 from cwbc import runs
 from cwbc.errors import InputError
+from cwbc.finished import check_place
 from cwbc.tracking.tensorboard import EventFiles
 
 
@@ -65,6 +66,18 @@ def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     runs.check_same(tmp_path, {**config, "method": {"name": "other"}})
     # Neither is what was drawn, which runs from before did not keep.
     runs.check_same(tmp_path, {**config, "drawn": [1.0]})
+
+
+def test_a_lock_is_nobody_s_file(tmp_path: Path) -> None:
+    with runs.held(tmp_path / "run"):
+        runs.check_same(tmp_path / "run", CONFIG)
+    check_place(tmp_path / "run")
+    with runs.held(tmp_path / "run"):  # what was held may be held again
+        pass
+    (tmp_path / "diary.txt").write_text("dear diary")
+    with pytest.raises(InputError, match="not empty and holds no run"), runs.held(tmp_path):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "run"]
 
 
 def test_a_run_is_discarded_with_its_event_files(tmp_path: Path) -> None:

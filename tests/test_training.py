@@ -343,13 +343,25 @@ def test_whoever_lost_his_place_writes_nothing_more(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(training, "SAVE_INTERVAL", 0.0)
     files: list[dict[str, bytes]] = []
 
-    def lost_at_the_third_write() -> None:
+    def lost_at_the_fourth_write() -> None:
         files.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
-        if len(files) == 3:
+        if len(files) == 4:
             raise KeyboardInterrupt
 
     arguments = (toy_data(), [tiny("rvs")], SETTINGS, (3,), [tmp_path])
     with pytest.raises(KeyboardInterrupt):
-        train_together(*arguments, before_writing=lost_at_the_third_write)
+        train_together(*arguments, before_writing=lost_at_the_fourth_write)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files[-1]
-    assert files[0].keys() < files[1].keys() < files[2].keys()  # the metrics, then the checkpoint
+    names = [set(each) for each in files]
+    assert names[0] == set()  # asked before the configuration, too; then come metrics and checkpoint
+    assert names[0] < names[1] < names[2] < names[3]
+
+
+def test_two_processes_do_not_train_in_one_run(tmp_path: Path) -> None:
+    with runs.held(tmp_path):
+        with pytest.raises(InputError, match=f"another process is working in {tmp_path}"):
+            train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+        # Whoever trains several at once has his own way to keep others out.
+        (together,) = train_together(toy_data(), [tiny("rvs")], SETTINGS, (3,), [tmp_path])
+    assert_same(together, train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path))

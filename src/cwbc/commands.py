@@ -105,7 +105,8 @@ class Session:
         for (method, settings), directory in zip(plan.methods, directories, strict=True):
             with tracked(plan.track, self.warn) as tracking:
                 policies = self._train(plan, method, settings, directory, tracking)
-                self._sweep(directory, policies, tracking, data.environment, *asked)
+                with runs.held(directory):
+                    self._sweep(directory, policies, tracking, data.environment, *asked)
         configs = {directory.name: runs.read_config(directory) for directory in directories}
         write_atomically(root / runs.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
         report_commands.write(root, directories)
@@ -138,7 +139,7 @@ class Session:
             check_results(directory, environment, *asked, command.overwrite)
             planned.append((directory, environment, asked))
         for directory, environment, asked in planned:
-            with tracked(track, self.warn) as tracking:
+            with runs.held(directory), tracked(track, self.warn) as tracking:
                 runs.track(directory, tracking)
                 self._sweep(directory, Policies.load(directory), tracking, environment, *asked)
         report_commands.write(root, found)

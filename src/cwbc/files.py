@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 import shutil
@@ -21,6 +22,8 @@ except ImportError:
     fcntl = None
 
 _SUFFIX = ".tmp"
+LOCK = ".lock"
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # file systems of some clusters
 
 
 def write_atomically(path: Path, data: bytes | str) -> None:
@@ -58,12 +61,15 @@ def locked(path: Path, busy: str, wait: bool = False) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 raise InputError(busy) from None
+            except OSError as error:
+                if error.errno not in _WITHOUT_LOCKS:
+                    raise
         yield
 
 
 def is_aside(path: Path) -> bool:
-    """Whether a file is what a kill in the middle of a write left behind."""
-    return path.name.startswith(".") and path.name.endswith(_SUFFIX)
+    """Whether a file is what a kill in the middle of a write left behind, or a lock, held or not."""
+    return path.name == LOCK or (path.name.startswith(".") and path.name.endswith(_SUFFIX))
 
 
 _PREFIX = ".cwbc-"  # of folders to write in, followed by the mark of the process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -109,8 +110,12 @@ class Plan:
         planned = list(zip(directories, configs, strict=True))
         for directory, config in planned:
             runs.check_same(directory, config, overwrite)
-        for directory, config in planned if overwrite else []:  # once all of them are known to be all right
-            runs.discard_other(directory, config)
+        if overwrite:
+            with contextlib.ExitStack() as stack:  # once all of them are known to be all right
+                for directory in directories:
+                    stack.enter_context(runs.held(directory))
+                for directory, config in planned:
+                    runs.discard_other(directory, config)
 
 
 def check_methods(

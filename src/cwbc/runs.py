@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from cwbc import checkpoints
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
-from cwbc.files import is_aside, write_atomically
+from cwbc.files import LOCK, is_aside, locked, write_atomically
 from cwbc.tracking import Tracking, tensorboard
 from cwbc.trajectories import Trajectories
 
@@ -65,9 +67,8 @@ def _drawn(data: Trajectories, design: Design, dataset: DatasetSummary) -> list[
 
 def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False) -> None:
     """Refuse a directory of other things, and a run that was begun with other settings unless `overwrite`."""
+    _check_place(directory)
     if not (directory / CONFIG).exists():
-        if directory.exists() and (not directory.is_dir() or not all(map(is_aside, directory.iterdir()))):
-            raise InputError(f"{directory} is not empty and holds no run; give another --out")
         return
     different = [
         f"{name} was {old!r}, now {new!r}"
@@ -78,6 +79,22 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
             f"{directory} holds a run with other settings: {'; '.join(different[:4])}; "
             "give another --out, or --overwrite to begin anew"
         )
+
+
+def _check_place(directory: Path) -> None:
+    if (directory / CONFIG).exists() or not directory.exists():
+        return
+    if not directory.is_dir() or not all(map(is_aside, directory.iterdir())):
+        raise InputError(f"{directory} is not empty and holds no run; give another --out")
+
+
+@contextlib.contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Keep other processes from working in a run directory; the lock of one that was killed is free."""
+    _check_place(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    with locked(directory / LOCK, f"another process is working in {directory}; wait for it"):
+        yield
 
 
 def discard_other(directory: Path, config: dict[str, Any]) -> None:

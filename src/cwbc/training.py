@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import time
@@ -19,7 +20,7 @@ from cwbc.device import Place, default_place, on_cpu
 from cwbc.errors import DivergenceError
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
-from cwbc.runs import Keeper, configuration, track
+from cwbc.runs import Keeper, configuration, held, track
 from cwbc.sampling import Source, in_host_memory, raised_share, to_device
 from cwbc.tracking import Tracking
 from cwbc.trajectories import Trajectories
@@ -54,9 +55,10 @@ def train(
     """
     directories = None if directory is None else [directory]
     trackings = None if tracking is None else [tracking]
-    (policies,) = train_together(
-        data, [method], settings, seeds, directories, notes, progress, should_stop, data_on, trackings
-    )
+    with contextlib.nullcontext() if directory is None else held(directory):
+        (policies,) = train_together(
+            data, [method], settings, seeds, directories, notes, progress, should_stop, data_on, trackings
+        )
     return policies
 
 
@@ -75,10 +77,13 @@ def train_together(
 ) -> list[Policies]:
     """Train methods of one form (`hyperparameters.form`) in one program, each as `train` does alone.
 
+    Unlike there, it is the caller who keeps other processes out of the directories.
+
     Args:
         progress: told the number of steps done, on average where some go on before others.
-        before_writing: may raise, and then nothing is written.
+        before_writing: called whenever files are about to be written; may raise, and then they are not.
     """
+    before_writing()
     places: Sequence[Path | None] = directories or [None] * len(methods)
     watched = trackings or [Tracking() for _ in methods]
     runs = [

@@ -19,7 +19,7 @@ from cwbc.behaviours.album import Album, Report
 from cwbc.behaviours.collecting import Collector
 from cwbc.behaviours.replay import Replay
 from cwbc.behaviours.sac import Settings, State
-from cwbc.files import locked
+from cwbc.files import LOCK, locked
 
 SAVE_INTERVAL = 60.0  # seconds between checkpoints
 # Often while a learner changes fast: 40 between ten thousand steps and a million.
@@ -54,7 +54,7 @@ def train(
     """
     collector = Collector(environment, seeds, settings.copies, threads)  # refused before anything is written
     directory.mkdir(parents=True, exist_ok=True)
-    with locked(directory / ".lock", f"another process is training in {directory}"):
+    with locked(directory / LOCK, f"another process is training in {directory}"):
         album = Album(directory, environment, settings, seeds, episodes, command, threads, report)
         try:
             loop = _Loop(settings, seeds, collector, album, begin, progress, should_stop)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from cwbc.datasets import d4rl
 from cwbc.errors import InputError
-from cwbc.files import locked, replace_atomically, write_atomically
+from cwbc.files import LOCK, locked, replace_atomically, write_atomically
 
 if TYPE_CHECKING:
     from cwbc.recordings import Recording
@@ -153,7 +153,7 @@ def place(name: str, overwrite: bool = False, wait: bool = False) -> Iterator[Pa
     check_name(name, overwrite)
     folder = root() / name
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock", f"another process is writing the dataset {name}; wait for it", wait):
+    with locked(folder / LOCK, f"another process is writing the dataset {name}; wait for it", wait):
         check_name(name, overwrite)  # again: it may have been written up to now
         yield folder
 
