@@ -82,6 +82,7 @@ def test_compare_leaves_what_the_contract_promises(compared: Path) -> None:
         assert (out / name).stat().st_size > 0
     summary = json.loads((out / "summary.json").read_text())
     assert list(summary["methods"]) == ["rvs", "rvs+cwbc"]
+    assert summary["measured_with"] == {"rvs": config["versions"], "rvs+cwbc": config["versions"]}
     for method in summary["methods"].values():
         assert method["at_dataset_best"]["target"] == pytest.approx(5.0)
         assert len(method["curve"]) == 21

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import DATASET, TASK
+from pages import DATASET
 
 from cwbc.errors import InputError
-from cwbc.finished import check_place, check_results, is_measured
+from cwbc.finished import check_place, check_results, is_measured, provenance
 from cwbc.reporting import write_report
 from cwbc.results import Sweep
 
@@ -22,7 +23,7 @@ def measured(tmp_path: Path) -> Path:
     """The results of a run."""
     returns = np.ones((2, 2, 3))
     sweep = Sweep("rvs", np.arange(2), np.array(ASKED[1]), returns, returns.astype(np.int64))
-    write_report(tmp_path, [sweep], TASK, DATASET, {})
+    write_report(tmp_path, [sweep], DATASET, {})
     return tmp_path
 
 
@@ -71,3 +72,25 @@ def test_a_report_that_was_cut_short_is_ours_and_other_files_are_not(measured: P
     (measured / "results.csv").write_text("my,own,results\n")
     with pytest.raises(InputError, match="holds other files"):
         check_place(measured)
+
+
+def test_provenance_tells_of_every_sitting_and_of_what_measured(tmp_path: Path) -> None:
+    first = {"versions": {"mujoco": "3.0"}, "hardware": {"device": "H200", "cores": 16}}
+    later = {"versions": {"mujoco": "4.0"}, "hardware": {"device": "cpu", "cores": 2}}
+    training = {"steps": 10, "batch_size": 4}
+    config = {
+        "method": {"name": "rvs"},
+        "training": training,
+        "notes": {},
+        "later_sittings": [later],
+        **first,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    told = provenance([tmp_path])
+    assert told["hardware"] == "H200, 16 cores\ncpu, 2 cores"
+    assert told["versions"] == "mujoco 3.0\nmujoco 4.0"
+    assert told["measured with"] == ""  # not known
+    for version, differs in (("4.0", ""), ("5.0", "mujoco 5.0")):
+        (tmp_path / "summary.json").write_text(json.dumps({"measured_with": {"rvs": {"mujoco": version}}}))
+        assert provenance([tmp_path])["measured with"] == differs
+    assert provenance([tmp_path], [{"mujoco": "6.0"}])["measured with"] == "mujoco 6.0"  # not written yet

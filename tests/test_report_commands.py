@@ -99,6 +99,19 @@ def test_a_run_from_before_a_metric_gets_it(out: Path) -> None:
     )
 
 
+def test_what_a_run_was_measured_with_stays_known(out: Path, tmp_path: Path) -> None:
+    path = out / "rvs" / "summary.json"
+    measured = {"measured_with": {"rvs": {"mujoco": "3.9.9"}}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | measured))
+    assert run("report", out / "rvs") == 0  # in its own place
+    assert run("report", out, "--out", tmp_path / "both") == 0
+    for directory in (out / "rvs", tmp_path / "both"):
+        assert json.loads((directory / "summary.json").read_text())["measured_with"] == {
+            "rvs": {"mujoco": "3.9.9"}
+        }
+        assert "mujoco 3.9.9" in (directory / "report.html").read_text()
+
+
 def test_runs_of_two_datasets_are_not_one_report(
     out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +131,30 @@ def read_history(directory: Path) -> History:
     return History.of(runs.read_config(directory), runs.read_metrics(directory))
 
 
-def provenance(directories: list[Path]) -> dict[str, str]:
-    """How runs came about, for people to read."""
+def measured_with(directory: Path) -> dict[str, str]:
+    """The versions that a run's results were measured with; none where they were not kept."""
+    try:
+        (versions,) = json.loads((directory / runs.SUMMARY).read_text())["measured_with"].values()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return dict(versions)
+
+
+def provenance(
+    directories: list[Path], measured: Sequence[Mapping[str, str]] | None = None
+) -> dict[str, str]:
+    """How runs came about, for people to read.
+
+    Args:
+        measured: the versions that each was measured with, by default those on disk.
+    """
     configs = {directory: runs.read_config(directory) for directory in directories}
+    sittings = [runs.sittings(config) for config in configs.values()]
+    trained = [[_versions(sitting["versions"]) for sitting in each] for each in sittings]
+    acted = [_versions(versions) for versions in measured or map(measured_with, directories)]
 
     def each(value: Callable[[dict[str, Any]], str]) -> str:
-        return "\n".join(dict.fromkeys(value(config) for config in configs.values()))
+        return _once(value(config) for config in configs.values())
 
     return {
         "command": each(lambda c: c["notes"].get("command", "")),
@@ -146,9 +164,22 @@ def provenance(directories: list[Path]) -> dict[str, str]:
         "training time": "\n".join(
             f"{config['method']['name']}: {_seconds(directory)}" for directory, config in configs.items()
         ),
-        "hardware": each(lambda c: f"{c['hardware']['device']}, {c['hardware']['cores']} cores"),
-        "versions": each(lambda c: ", ".join(f"{name} {version}" for name, version in c["versions"].items())),
+        "hardware": _once(_hardware(sitting["hardware"]) for of_run in sittings for sitting in of_run),
+        "versions": _once(versions for of_run in trained for versions in of_run),
+        "measured with": _once(v for v, known in zip(acted, trained, strict=True) if v not in known),
     }
+
+
+def _once(lines: Iterable[str]) -> str:
+    return "\n".join(line for line in dict.fromkeys(lines) if line)
+
+
+def _hardware(hardware: Mapping[str, Any]) -> str:
+    return f"{hardware['device']}, {hardware['cores']} cores"
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _seconds(directory: Path) -> str:

@@ -33,6 +33,7 @@ def measure(
     kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
     dataset = dataclasses.replace(kept, environment=environment)
     before_writing()
-    histories = {sweep.method: read_history(directory)}
-    write_report(directory, [sweep], dataset, provenance([directory]), histories)
+    histories, versions = {sweep.method: read_history(directory)}, runs.versions()
+    origin = provenance([directory], [versions])
+    write_report(directory, [sweep], dataset, origin, histories, {sweep.method: versions})
     return sweep, dataset

@@ -11,7 +11,15 @@ from cwbc import cli, gates, runs
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
-from cwbc.finished import check_place, find_runs, measured_on, provenance, read_history, read_sweeps
+from cwbc.finished import (
+    check_place,
+    find_runs,
+    measured_on,
+    measured_with,
+    provenance,
+    read_history,
+    read_sweeps,
+)
 from cwbc.plain_text import say
 from cwbc.reporting import summary_table, write_report
 from cwbc.reporting.terminal import ReliabilityChart
@@ -42,7 +50,10 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     histories = {
         sweep.method: read_history(directory) for sweep, directory in zip(sweeps, directories, strict=True)
     }
-    summary = write_report(out, sweeps, dataset, provenance(directories), histories)
+    measured = {
+        sweep.method: measured_with(directory) for sweep, directory in zip(sweeps, directories, strict=True)
+    }
+    summary = write_report(out, sweeps, dataset, provenance(directories), histories, measured)
     output = Console()
     output.print(summary_table(summary))
     output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))

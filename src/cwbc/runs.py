@@ -53,10 +53,15 @@ def configuration(
         "dataset": dataset.to_json(),
         "drawn": _drawn(data, design, dataset),
         "notes": notes,
-        "versions": {name: importlib.metadata.version(name) for name in _VERSIONED}
-        | {"python": platform.python_version()},
+        "versions": versions(),
         "hardware": {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
     }
+
+
+def versions() -> dict[str, str]:
+    """What runs here: numbers may depend on it."""
+    installed = {name: importlib.metadata.version(name) for name in _VERSIONED}
+    return {**installed, "python": platform.python_version()}
 
 
 def _drawn(data: Trajectories, design: Design, dataset: DatasetSummary) -> list[float]:
@@ -210,12 +215,14 @@ class Keeper:
 
 def _with_sitting(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
     """The configuration with this sitting's versions and hardware added, if they are new to it."""
-    names = ("versions", "hardware")
-    sittings = [{name: kept[name] for name in names}, *kept.get("later_sittings", [])]
-    sitting = {name: now[name] for name in names}
-    if sitting in sittings:
-        return None
-    return {**kept, "later_sittings": [*sittings[1:], sitting]}
+    known, (sitting,) = sittings(kept), sittings(now)
+    return None if sitting in known else {**kept, "later_sittings": [*known[1:], sitting]}
+
+
+def sittings(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The versions and hardware of all sittings in which a run was trained, each kind once."""
+    first = {name: config[name] for name in ("versions", "hardware")}
+    return [first, *config.get("later_sittings", [])]
 
 
 def identity(config: dict[str, Any]) -> dict[str, Any]:

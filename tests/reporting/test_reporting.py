@@ -58,23 +58,23 @@ def test_a_report_that_is_cut_short_passes_for_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """results.csv is new then, and summary.json would still tell where the old ones were measured."""
-    write_report(tmp_path, [SWEEP], TASK, DATASET, {})
+    write_report(tmp_path, [SWEEP], DATASET, {})
     path, before = tmp_path / "summary.json", (tmp_path / "summary.json").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr("cwbc.reporting.report_page", cut_short)
         with pytest.raises(KeyboardInterrupt):  # the same once more: nothing that was measured is lost
-            write_report(tmp_path, [SWEEP], TASK, DATASET, {"preset": "paper"})
+            write_report(tmp_path, [SWEEP], DATASET, {"preset": "paper"})
         assert path.read_bytes() == before
         elsewhere = dataclasses.replace(DATASET, environment="Hopper-v4")
         with pytest.raises(KeyboardInterrupt):
-            write_report(tmp_path, [SWEEP], TASK, elsewhere, {})
+            write_report(tmp_path, [SWEEP], elsewhere, {})
         assert not path.exists()
         path.write_bytes(before)
         with pytest.raises(KeyboardInterrupt):
-            write_report(tmp_path, [dataclasses.replace(SWEEP, returns=RETURNS + 1)], TASK, DATASET, {})
+            write_report(tmp_path, [dataclasses.replace(SWEEP, returns=RETURNS + 1)], DATASET, {})
         assert not path.exists()
     check_place(tmp_path)  # it may be written again
-    write_report(tmp_path, [SWEEP], TASK, DATASET, {})
+    write_report(tmp_path, [SWEEP], DATASET, {})
     assert path.read_bytes() == before
 
 

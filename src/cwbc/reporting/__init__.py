@@ -31,6 +31,7 @@ class Summary(TypedDict):
     dataset: dict[str, Any]  # DatasetSummary.to_json()
     task: dict[str, Any]  # the fields of Task: what the scores mean
     methods: dict[str, MethodSummary]
+    measured_with: dict[str, dict[str, str]]  # versions, by method; left out where they are not known
 
 
 FILES = {
@@ -51,11 +52,17 @@ def write_report(
     dataset: DatasetSummary,
     provenance: Mapping[str, str],
     histories: Histories | None = None,
+    measured_with: Mapping[str, dict[str, str]] | None = None,
 ) -> Summary:
     """Write results.csv, summary.json, scores, pictures and report.html; hands the summary back."""
     task = dataset.task
     methods = {sweep.method: summarize(sweep, task, dataset.best) for sweep in sweeps}
-    summary: Summary = {"dataset": dataset.to_json(), "task": dataclasses.asdict(task), "methods": methods}
+    summary: Summary = {
+        "dataset": dataset.to_json(),
+        "task": dataclasses.asdict(task),
+        "methods": methods,
+        "measured_with": {name: versions for name, versions in (measured_with or {}).items() if versions},
+    }
     scores = scores_table(methods, dataset)
     known = histories or {}
     written: dict[str, str | bytes | None] = {
