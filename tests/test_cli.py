@@ -360,9 +360,12 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_outside_of_training_ends_at_once_without_a_traceback(compared: Path) -> None:
-    for seconds in (0.7, 1.5):  # amid the imports, and about at the end of them
-        command = [sys.executable, "-m", "cwbc", "report", str(compared / "out")]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    begin = "from cwbc.__main__ import main; print('here', flush=True); main()"
+    for seconds in (0.2, 1.0):  # amid the imports, and about at the end of them
+        command = [sys.executable, "-c", begin, "report", str(compared / "out")]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)

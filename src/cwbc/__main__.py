@@ -1,5 +1,18 @@
-"""`python -m cwbc` is the `cwbc` command."""
+"""The `cwbc` command, as a script and as `python -m cwbc`."""
 
-from cwbc.cli import main
+from __future__ import annotations
 
-main()
+import signal
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    # Ctrl-C while the next line imports ends the process, and not in a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from cwbc import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

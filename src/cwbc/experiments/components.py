@@ -65,7 +65,7 @@ def _weighting(evidence: Evidence) -> Claim:
         return untold(text, "it takes medium-replay and others")
     numbers = ", ".join(f"{dataset} {score(gain)}" for dataset, gain in gains.items())
     rule = "Asked for the data's best return, RvS+W gains on medium-replay, and more than on the others"
-    return decided(text, rule, 0 < replay[0] == max(gains.values()), f"points gained: {numbers}")
+    return decided(text, rule, 0 < replay[0] == max(gains.values()), f"{numbers} points")
 
 
 def _performs_better(evidence: Evidence) -> Claim:
