@@ -80,6 +80,7 @@ def test_the_best_is_emphasized_where_there_is_one(values: tuple[float | None, .
     for table in (by_column, by_row):
         cells = [found for tag, found in Read(table.to_html()).elements if tag == "td"]
         assert [i for i, found in enumerate(cells) if found.get("class") == "best"] == best
+        assert (f"bold: the best of its {table.best_of}" in table.to_html()) is bool(best)
 
 
 def test_what_is_not_known_is_not_written() -> None:

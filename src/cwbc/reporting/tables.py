@@ -105,12 +105,15 @@ class Table:
             for group, rows in itertools.groupby(self.rows, lambda row: row.group)
         )
         title = f"<h3>{escape(self.title)}</h3>" if self.title else ""
+        beside = any(cell.published is not None for row in self.rows for cell in row.cells)
+        among = f"its {self.best_of}{', published numbers apart' * beside}"
+        bold = f'<p class="bold">bold: the best of {among}</p>' if 'class="best' in bodies else ""
         dense = ' class="dense"' if len(self.columns) > _MANY or self.groups else ""
         return (
             f'<div class="table">{title}<div class="box" tabindex="0" role="region" '
             f'aria-label="by {escape(self._head)}">'
             f"<table{dense}><thead><tr>{''.join(names)}</tr></thead>\n{bodies}</table></div>"
-            '<p class="hint">scroll the table sideways for more →</p></div>'
+            f'<p class="hint">scroll the table sideways for more →</p>{bold}</div>'
         )
 
     def to_markdown(self) -> str:
