@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from cwbc.grids.standing import Running, Standing, shown
@@ -35,3 +36,30 @@ def test_a_terminal_shows_what_each_is_doing() -> None:
     assert "training 11/20" in text
     assert "training 12/20" not in text
     assert "and 8 more" in text
+
+
+def test_the_time_left_goes_by_what_was_finished_since_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("cwbc.grids.standing.time.monotonic", lambda: now)
+    stream = io.StringIO()
+    with shown(Console(file=stream), 0.0) as show:
+        for seconds, standing in (
+            (0, Standing(9, remark="reading")),
+            (50, Standing(9, 3, 0, BUSY.running)),  # three were there before
+            (100, Standing(9, 4, 0, BUSY.running)),
+            (20, Standing(9, 4, 1, BUSY.running)),
+            (120_000, Standing(9, 6, 1, BUSY.running)),
+            (1, Standing(9, 8, 1)),
+        ):
+            now += seconds
+            show(standing)
+    heads = [line.split(";")[0] for line in stream.getvalue().splitlines()]
+    assert heads == [
+        "0/9 cells finished",
+        "3/9 cells finished",
+        "4/9 cells finished, about 8 min left",  # 100 s each, 5 to go
+        "4/9 cells finished, 1 failed, about 4 min left",
+        "6/9 cells finished, 1 failed, about 16.7 h left",
+        "8/9 cells finished, 1 failed",
+        "8/9 cells finished, 1 failed",
+    ]

@@ -42,6 +42,10 @@ class Standing:
     remark: str = ""  # what is done about the grid as a whole
 
     @property
+    def settled(self) -> int:
+        return self.finished + self.failed
+
+    @property
     def headline(self) -> str:
         failed = f", {self.failed:,} failed" if self.failed else ""
         return f"{self.finished:,}/{self.total:,} cells finished{failed}"
@@ -57,19 +61,43 @@ def shown(console: Console, interval: float = PLAIN_INTERVAL) -> Iterator[Show]:
     Args:
         interval: seconds between plain lines, at the least, where there is no terminal.
     """
+    pace = _Pace()
     if console.is_terminal:
         with Live(console=console, transient=True, refresh_per_second=4) as live:
-            yield lambda standing: live.update(_display(standing))
+            yield lambda standing: live.update(_display(standing, pace.left(standing)))
         return
-    lines = _Lines(console, interval)
+    lines = _Lines(console, interval, pace)
     yield lines.show
     lines.finish()
 
 
-def _display(standing: Standing) -> RenderableType:
-    settled = standing.finished + standing.failed
+class _Pace:
+    """How long a grid will take, by the cells that came to their end since the first one was begun."""
+
+    def __init__(self) -> None:
+        self._begun: tuple[float, int] | None = None  # when, and how many were settled before
+
+    def left(self, standing: Standing) -> str:
+        """ ", about 5 min left"; nothing where that cannot be told."""
+        now = time.monotonic()
+        if self._begun is None:
+            self._begun = (now, standing.settled) if standing.running else None
+            return ""
+        began, before = self._begun
+        done, rest = standing.settled - before, standing.total - standing.settled
+        return f", about {_duration((now - began) / done * rest)} left" if done and rest else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 2 * 60 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _display(standing: Standing, left: str) -> RenderableType:
     head = Table.grid(padding=(0, 1))
-    head.add_row(ProgressBar(total=standing.total, completed=settled, width=24), _text(standing.headline))
+    bar = ProgressBar(total=standing.total, completed=standing.settled, width=24)
+    head.add_row(bar, _text(standing.headline + left))
     table = Table.grid(padding=(0, 2))
     for each in standing.running[:_SHOWN]:
         table.add_row(_text(f"  {each.name}"), _text(str(each)))
@@ -84,18 +112,18 @@ def _text(text: str) -> Text:
 
 
 class _Lines:
-    def __init__(self, console: Console, interval: float) -> None:
-        self._console, self._interval = console, interval
+    def __init__(self, console: Console, interval: float, pace: _Pace) -> None:
+        self._console, self._interval, self._pace = console, interval, pace
         self._last = time.monotonic()
         self._standing: Standing | None = None
         self._told: Standing | None = None
 
     def show(self, standing: Standing) -> None:
-        self._standing = standing
+        self._standing, left = standing, self._pace.left(standing)
         if time.monotonic() - self._last >= self._interval and standing != self._told:
             self._last, self._told = time.monotonic(), standing
             running = "; ".join(f"{each.name}: {each}" for each in standing.running[:_SHOWN])
-            parts = [standing.headline, running, standing.remark]
+            parts = [standing.headline + left, running, standing.remark]
             self._print("; ".join(part for part in parts if part))
 
     def finish(self) -> None:
