@@ -21,6 +21,7 @@ from toys import write_toy
 
 import cwbc
 from cwbc import training
+from cwbc.errors import InputError
 from cwbc.grids import local
 from cwbc.grids.prepared import Shelf, groups, prepare
 from cwbc.grids.standing import Standing
@@ -74,6 +75,19 @@ def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert (one.cell, one.directory, one.dataset) == (two.cell, two.directory, two.dataset)
         np.testing.assert_array_equal(one.sweep.returns, two.sweep.returns)
     assert not list((tmp_path / ".leases").iterdir())
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_finished_cells_need_no_room_to_write(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local.run(toy_cells(toy, 1), tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
+    assert len(local.run(toy_cells(toy, 1), tmp_path).outcomes) == 1
+    with pytest.raises(InputError, match="cannot be written to, and not all of its cells are finished"):
+        local.run(toy_cells(toy, 2), tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 @pytest.fixture
@@ -153,6 +167,7 @@ training.SAVE_INTERVAL = {interval}
 training.chunk_length = lambda *_: 5
 from toy_cells import toy_cells
 import toys
+from cwbc.errors import InputError
 from cwbc.grids import local
 train, log = local.train_together, Path(sys.argv[3])
 def logged(*arguments, **named):

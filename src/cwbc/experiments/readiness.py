@@ -23,7 +23,7 @@ def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:
 def prepare(item: Item, out: Path, cells: Path) -> None:
     """Make the directories, or refuse those that could not be written to after hours."""
     places.prepare(out, "--out")
-    if item.variants:
+    if item.variants and not cells.is_dir():  # one that holds all that is asked for is only read
         places.prepare(cells, "--cells")
 
 

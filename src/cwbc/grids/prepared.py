@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,9 @@ def prepare(
         for number, cell in enumerate(cells):
             if cell.dataset == name:
                 prepared[number] = _prepared(cell, root, known, recording.data, summary)
+    is_kept_as_it_is = root.is_dir() and not os.access(root, os.W_OK)  # which is fine for what is finished
+    if is_kept_as_it_is and not all(each.is_finished() for each in prepared.values()):
+        raise InputError(f"{root} cannot be written to, and not all of its cells are finished")
     return [prepared[number] for number in range(len(cells))]
 
 
