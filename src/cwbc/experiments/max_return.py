@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cwbc.experiments import showing
 from cwbc.experiments.evidence import Evidence, Measured
@@ -133,8 +133,13 @@ def _charts(evidence: Evidence) -> list[Chart]:
                     estimates.append(Estimate(f"{label}, {name}", value, low, high, of=label))
         title = f"{dataset}: by what is asked for"
         axis = Axis("normalized score", written=score)
-        charts.append(interval_chart(title, estimates, axis, evidence.labels))
+        caption = "Means over seeds; bars are their 95 % intervals." if _have_bars(estimates) else ""
+        charts.append(interval_chart(title, estimates, axis, evidence.labels, caption=caption))
     return charts
+
+
+def _have_bars(estimates: Sequence[Estimate]) -> bool:
+    return any(math.isfinite(each.low + each.high) for each in estimates)
 
 
 ITEM = Item(

@@ -109,7 +109,8 @@ class Overall:
         def above(scores: Array) -> Array:
             return performance_profile(scores, thresholds)
 
-        seeds = counted(min(map(len, self.at_expert.values())), "seed")
+        seeds = min(map(len, self.at_expert.values()))
+        bands = "; bands are 95 % bootstrap intervals over seeds" * (seeds > 1)
         datasets = counted(len(self.datasets), "dataset")
         return [
             line_chart(
@@ -121,8 +122,7 @@ class Overall:
                 Axis("normalized score", limits=(ends[0], 1.01 * ends[1]), written=score),
                 Axis("share of runs above it", limits=(0.0, 1.02), written=lambda share: f"{share:.2f}"),
                 self.names,
-                f"{seeds} on each of {datasets}. Higher and further right "
-                "is better; bands are 95 % bootstrap intervals over seeds.",
+                f"{counted(seeds, 'seed')} on each of {datasets}. Higher and further right is better{bands}.",
             )
         ]
 
