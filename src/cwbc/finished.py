@@ -104,9 +104,7 @@ def find_runs(path: Path) -> list[Path]:
     if not found and (path / runs.CONFIG).exists():
         raise InputError(f"{path} has no checkpoint yet; run the command that began it again")
     if not found:
-        raise InputError(
-            f"{path} holds no run: neither it nor a directory directly below it has a {CHECKPOINT}"
-        )
+        raise InputError(f"{path} holds no run: it has no {CHECKPOINT}, nor has a directory directly in it")
     return sorted(found, key=lambda d: (NAMES.index(d.name) if d.name in NAMES else len(NAMES), d.name))
 
 
