@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import re
+
 import pytest
+from rich.console import Console
 
 from cwbc.plain_text import output, say
+from cwbc.progress import progress
 
 
 def test_control_codes_and_markup_are_only_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,3 +26,14 @@ def test_lines_stay_whole_for_programs(
     for tell in (output, say):
         tell("word " * 20)
     assert [text.count("\n") for text in capsys.readouterr()] == [1, 1]
+
+
+def test_a_moving_bar_makes_way() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=80)
+    with progress(console, "training", 10, "steps") as update:
+        update(5)
+        say("a remark", console)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).split("\n")
+    (remark,) = (line for line in lines if "remark" in line)
+    assert remark.rpartition("\x1b[2K")[2] == "a remark"  # after the bar's line was erased

@@ -69,7 +69,7 @@ class Session:
         self.stopping = self.training = False
 
     def say(self, text: str) -> None:
-        say(text)
+        say(text, self.console)
 
     def warn(self, text: str) -> None:
         self.say(f"warning: {text}")

@@ -20,9 +20,13 @@ def output(text: str) -> None:
     _print(Console(), text, whole=True)
 
 
-def say(text: str) -> None:
-    """Print a remark, on the stream that programs do not read."""
-    console = Console(stderr=True)
+def say(text: str, console: Console | None = None) -> None:
+    """Print a remark, on the stream that programs do not read.
+
+    Args:
+        console: one of that stream on which a progress bar may be moving, so that it makes way.
+    """
+    console = console or Console(stderr=True)
     _print(console, text, whole=not console.is_terminal)  # a terminal wraps lines between words
 
 

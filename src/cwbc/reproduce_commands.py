@@ -129,8 +129,8 @@ def _checked(command: Reproduce) -> Extent:
 
 
 def _names(text: str | None) -> list[str] | None:
-    """What a list of names asks for, whatever their order."""
-    return None if text is None else sorted({name.strip() for name in text.split(",")})
+    """What a list of names asks for, whatever their order and blanks."""
+    return None if text is None else sorted({name.replace(" ", "") for name in text.split(",")})
 
 
 def _changes(command: Reproduce) -> dict[str, str]:
