@@ -390,6 +390,21 @@ def test_an_unfinished_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.Capt
     assert "has no checkpoint yet" in capsys.readouterr().err
 
 
+def test_results_can_be_shared_without_the_parameters(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(compared / "out", tmp_path / "out", ignore=shutil.ignore_patterns("*.safetensors"))
+    before = json.loads((tmp_path / "out" / "summary.json").read_text())["methods"]
+    assert run("report", tmp_path / "out", "--out", tmp_path / "again") == 0
+    assert json.loads((tmp_path / "again" / "summary.json").read_text())["methods"] == before
+    alone = tmp_path / "out" / "rvs"
+    assert run("report", alone, "--fail-over", "calibration_error=0") == 1
+    results = (alone / "results.csv").read_bytes()
+    assert run("evaluate", alone, "--targets=1", "--overwrite", "--device=cpu") == 2  # nothing can act
+    assert "checkpoint.safetensors is missing" in capsys.readouterr().err
+    assert (alone / "results.csv").read_bytes() == results
+
+
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out == f"cwbc {cwbc.__version__}\n"

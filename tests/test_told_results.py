@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cwbc.experiments.naming import short_name
+from cwbc.results import read_results
 from cwbc.tasks import TASKS
 from cwbc.wording import percent, score
 
@@ -20,10 +21,10 @@ Curve = dict[float, list[float]]  # the scores of all seeds, by asked return
 
 
 @functools.cache
-def curves() -> dict[str, dict[str, Curve]]:
-    """Those of Table 1, by method and dataset."""
+def curves(item: str = "table1") -> dict[str, dict[str, Curve]]:
+    """Those of an item, by method and dataset."""
     found: dict[str, dict[str, Curve]] = {}
-    with (ROOT / "results" / "table1" / "seeds.csv").open() as file:
+    with (ROOT / "results" / item / "seeds.csv").open() as file:
         for row in csv.DictReader(file):
             curve = found.setdefault(row["method"], {}).setdefault(short_name(row["dataset"]), {})
             curve.setdefault(float(row["target"]), []).append(float(row["normalized"]))
@@ -72,13 +73,50 @@ def test_the_readme_tells_the_averages_of_table_1(method: str) -> None:
 
 @pytest.mark.parametrize("dataset", sorted(curves()["rvs"]))
 def test_the_docs_tell_the_scores_of_table_1(dataset: str) -> None:
-    (line,) = (line for line in lines("docs/results.md") if line.startswith(f"| {dataset} |"))
+    line = next(line for line in lines("docs/results.md") if line.startswith(f"| {dataset} |"))
     told = [
         f"{score(float(np.mean(scores)))} ± {score(float(np.std(scores)))}"
         for at in (best, near, far)
         for scores in (at(dataset, curves()[method][dataset]) for method in ("rvs", "rvs+cwbc"))
     ]
     assert " | ".join(told) in line
+
+
+@pytest.mark.parametrize("dataset", sorted(curves("dt-concat")["dt"]))
+def test_the_docs_tell_how_reliable_dt_is(dataset: str) -> None:
+    text = lines("docs/results.md")
+    first = next(number for number, line in enumerate(text) if line.startswith(f"| {dataset} | `rvs` |"))
+    for line, item in zip(text[first:], ("reliability", "dt-concat", "dt-concat"), strict=False):
+        method = line.split("`")[1]
+        curve = curves(item)[method][dataset]
+        told = [
+            f"{score(float(np.mean(scores)))} ± {score(float(np.std(scores)))}"
+            for scores in (at(dataset, curve) for at in (best, near, far))
+        ]
+        kept = percent(float(np.mean(far(dataset, curve)) / np.mean(top(dataset, curve)))).replace(
+            "\u00a0", " "
+        )
+        assert line.endswith(f"| `{method}` | {' | '.join([*told, kept])} |")
+
+
+@pytest.mark.parametrize("item", ["reliability", "dt-concat"])
+def test_every_episode_behind_the_figures_of_dt_is_there(item: str) -> None:
+    with (ROOT / "results" / item / "cells.csv").open() as file:
+        cells = list(csv.DictReader(file))
+    for cell in cells:
+        (sweep,) = read_results(ROOT / cell["directory"] / "results.csv")
+        scores = TASKS["walker2d"].normalize(sweep.returns.mean(axis=2))
+        told = curves(item)[cell["method"]][short_name(cell["dataset"])]
+        np.testing.assert_allclose(np.array(list(told.values())).T, scores, atol=1e-4)
+
+
+def test_the_docs_count_the_claims() -> None:
+    found = [json.loads(file.read_text())["claims"] for file in (ROOT / "results").glob("*/summary.json")]
+    verdicts = [claim["verdict"] for claims in found for claim in claims]
+    told = " ".join(lines("docs/results.md"))
+    decided = len(verdicts) - verdicts.count(None)
+    assert f"Of {decided} claims of the paper that these runs can decide, they support " in told
+    assert f"they support {verdicts.count(True)}. " in told
 
 
 @pytest.mark.parametrize("method", ["rvs", "rvs+w", "rvs+c", "rvs+cwbc", "rvs+f", "rvs+f+c"])

@@ -12,7 +12,6 @@ from typing import Any, assert_never
 from rich.console import Console
 
 from cwbc import cli, report_commands, runs
-from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import made
@@ -24,6 +23,7 @@ from cwbc.finished import (
     check_results,
     find_runs,
     is_measured,
+    is_run,
     measured_on,
     read_sweeps,
 )
@@ -95,7 +95,7 @@ class Session:
         assert data.environment is not None  # an acting plan has one
         asked = sweep_plan(command.sweep, data.task, data.best)
         root = Path(command.training.out or f"runs/{data.name}")
-        if (root / CHECKPOINT).exists():
+        if is_run(root):
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
         check_place(root)
         directories = [root / method.name for method, _ in plan.methods]

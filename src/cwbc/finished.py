@@ -94,13 +94,19 @@ def measured_on(directory: Path) -> DatasetSummary:
         raise InputError(f"{path} is damaged: {error}") from error
 
 
+def is_run(directory: Path) -> bool:
+    """Whether it holds one run: its parameters or, where somebody left these behind, its results."""
+    is_measured_run = (directory / runs.SUMMARY).exists() and _holds(directory / runs.CONFIG, "method")
+    return (directory / CHECKPOINT).exists() or is_measured_run
+
+
 def find_runs(path: Path) -> list[Path]:
     """The run directories at a path: itself, or those directly below it."""
     if not path.is_dir():
         raise InputError(f"no such run: {path} is not a directory")
-    if (path / CHECKPOINT).exists():
+    if is_run(path):
         return [path]
-    found = [child.parent for child in path.glob(f"*/{CHECKPOINT}")]
+    found = [child for child in path.iterdir() if is_run(child)]
     if not found and (path / runs.CONFIG).exists():
         raise InputError(f"{path} has no checkpoint yet; run the command that began it again")
     if not found:

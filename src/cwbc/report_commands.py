@@ -8,12 +8,12 @@ from pathlib import Path
 from rich.console import Console
 
 from cwbc import cli, gates, runs
-from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
 from cwbc.finished import (
     check_place,
     find_runs,
+    is_run,
     measured_on,
     measured_with,
     provenance,
@@ -33,7 +33,7 @@ def report(command: cli.Report) -> int:
     limits = gates.parse(command.fail_under, command.fail_over)
     found = [directory for name in command.runs for directory in find_runs(Path(name))]
     out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
-    if (out / CHECKPOINT).exists() and found != [out]:
+    if is_run(out) and found != [out]:
         raise InputError(f"{out} is a run and keeps its own results; give another --out")
     check_place(out)
     failures = write(out, found, limits)
