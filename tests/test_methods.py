@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import with_returns
 
@@ -206,6 +207,13 @@ def test_options_of_absent_choices_are_not_used() -> None:
     assert (method, training, used) == (parse("bc"), Training(), set())
 
 
+def test_numbers_of_numpy_become_pythons() -> None:
+    options = {"coefficient": np.float32(0.5), "width": np.int64(32), "noise": None}
+    method, _, _ = with_options(parse("rvs+w+c"), Training(), options)
+    assert from_json(json.loads(json.dumps(to_json(method)))) == method
+    assert method.regularizer == Conservative(coefficient=0.5)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -221,6 +229,11 @@ def test_options_of_absent_choices_are_not_used() -> None:
         ({"learning_rate": float("nan")}, "learning_rate must be positive; got nan"),
         ({"width": 0}, "width must be "),
         ({"dropout": 1.5}, "dropout must be "),
+        ({"coefficient": "1"}, "coefficient must be a number; got '1'"),
+        ({"noise": True}, "noise must be a number; got True"),
+        ({"width": 64.0}, "width must be a whole number; got 64.0"),
+        ({"steps": None}, "steps must be a whole number; got None"),
+        ({"precision": "float16"}, "precision must be float32 or bfloat16; got 'float16'"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:

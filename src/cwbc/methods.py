@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from cwbc.conditioning import AverageReturnToGo, Condition, ReturnToGo
 from cwbc.errors import InputError, require, unknown
@@ -160,12 +162,29 @@ def with_options(
     def replaced(value: Any) -> Any:
         if not dataclasses.is_dataclass(value) or isinstance(value, type):
             return value
-        mine = {f.name: options[f.name] for f in dataclasses.fields(value) if f.name in options}
+        kinds = get_type_hints(type(value))
+        names = [field.name for field in dataclasses.fields(value) if field.name in options]
+        mine = {name: _of_kind(kinds[name], name, options[name]) for name in names}
         used.update(mine)
         return dataclasses.replace(value, **mine)
 
     parts = {f.name: replaced(getattr(method, f.name)) for f in dataclasses.fields(method)}
     return Method(**parts), replaced(training), used
+
+
+def _of_kind(kind: Any, name: str, value: Any) -> Any:
+    """A value of the kind that an option takes, or an error; NumPy's numbers become Python's."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if get_origin(kind) is Literal:
+        known = get_args(kind)
+        require(value in known, name, repr(value), " or ".join(known))
+        return value
+    kinds = get_args(kind) or (kind,)  # (float, NoneType) of float | None
+    if value is None and type(None) in kinds:
+        return value
+    number, wanted = (float | int, "a number") if float in kinds else (int, "a whole number")
+    require(isinstance(value, number) and not isinstance(value, bool), name, repr(value), wanted)
+    return value
 
 
 def with_all_options(

@@ -50,7 +50,7 @@ def test_mistakes_are_told(datasets: list[str], variants: list[Variant | str], m
 def test_cells_ask_something() -> None:
     with pytest.raises(InputError, match="rvs: targets must be at least one number"):
         grid(["a"], ["rvs"], SCALE, targets=[])
-    with pytest.raises(InputError, match="seeds must be at least 1"):
+    with pytest.raises(InputError, match="seeds must be a whole number, at least 1; got 0"):
         Scale("small", None, 0, 1)
 
 
@@ -58,5 +58,7 @@ def test_one_dataset_and_one_method_need_no_list() -> None:
     scale = Scale("small", 10, 1, 1)
     assert grid("toy", "rvs", scale) == grid(["toy"], ["rvs"], scale)
     assert grid("toy", Variant("a", "rvs"), scale) == grid(["toy"], [Variant("a", "rvs")], scale)
-    with pytest.raises(InputError, match="points must be at least 1; got 0"):
+    with pytest.raises(InputError, match="points must be a whole number, at least 1; got 0"):
         Scale("small", 10, 1, 1, points=0)
+    with pytest.raises(InputError, match="episodes must be a whole number, at least 1; got '3'"):
+        Scale("small", 10, 1, "3")  # type: ignore[arg-type]

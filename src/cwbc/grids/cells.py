@@ -70,8 +70,11 @@ class Scale:
     precision: Literal["float32", "bfloat16"] | None = None
 
     def __post_init__(self) -> None:
-        require(self.seeds >= 1, "seeds", self.seeds, "at least 1")
-        require(self.points is None or self.points >= 1, "points", self.points, "at least 1")
+        for name in ("steps", "seeds", "episodes", "points"):
+            count = getattr(self, name)
+            is_left_open = count is None and name in ("steps", "points")
+            valid = is_left_open or (isinstance(count, int) and count >= 1)
+            require(valid, name, repr(count), "a whole number, at least 1")
 
 
 def grid(
