@@ -221,6 +221,15 @@ def test_the_place_follows_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert store.root() == tmp_path / "local" / "cwbc" / "datasets"
 
 
+def test_a_place_that_cannot_be_is_told_with_what_moves_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="Not a directory; the variable CWBC_DATA names another place"):
+        store.add(mine(), "log.csv")
+
+
 KILLED = """
 import os, signal, sys
 from cwbc.datasets import store, load

@@ -152,7 +152,11 @@ def place(name: str, overwrite: bool = False, wait: bool = False) -> Iterator[Pa
     """The folder of a dataset that is to be kept, for this process alone until the end of the block."""
     check_name(name, overwrite)
     folder = root() / name
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"{folder} cannot be made: {error.strerror}"
+        raise InputError(f"{reason}; the variable {VARIABLE} names another place for datasets") from error
     with locked(folder / LOCK, f"another process is writing the dataset {name}; wait for it", wait):
         check_name(name, overwrite)  # again: it may have been written up to now
         yield folder
