@@ -71,7 +71,7 @@ def test_compare_leaves_what_the_contract_promises(compared: Path) -> None:
     assert len(rows) == 2 * 2 * 21 * 2
     config = json.loads((out / "rvs+cwbc" / "config.json").read_text())
     assert config["seeds"] == [0, 1]
-    assert {"cwbc", "jax", "mujoco", "gymnasium"} <= set(config["versions"])
+    assert {"cwbc", "jax", "mujoco", "gymnasium", "source"} <= set(config["versions"])
     assert config["method"]["regularizer"]["noise"] == pytest.approx(10 / np.sqrt(12), rel=1e-6)
     # What was drawn: as much as there is in all, and more of the best returns with +w than without.
     drawn = [json.loads((out / name / "config.json").read_text())["drawn"] for name in ("rvs", "rvs+cwbc")]

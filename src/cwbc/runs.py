@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -61,7 +63,17 @@ def configuration(
 def versions() -> dict[str, str]:
     """What runs here: numbers may depend on it."""
     installed = {name: importlib.metadata.version(name) for name in _VERSIONED}
-    return {**installed, "python": platform.python_version()}
+    return {**installed, "python": platform.python_version(), "source": _source()}
+
+
+@functools.cache
+def _source() -> str:
+    """A hash of this package's code, which between two releases changes without its version."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 def _drawn(data: Trajectories, design: Design, dataset: DatasetSummary) -> list[float]:

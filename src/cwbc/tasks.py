@@ -49,8 +49,9 @@ def _maze(random_score: float, expert_score: float) -> Task:
     )
 
 
-# The scores are D4RL's reference returns, the robots' expert returns are the paper's. A key is a family of
-# environments, or the name of one where D4RL tells them apart.
+# The scores are D4RL's reference returns; in round numbers, these are the robots' expert returns as well, for
+# the paper does not print its own. A key is a family of environments, or the name of one where D4RL tells
+# them apart.
 TASKS = {
     "hopper": _locomotion(3200.0, -20.272305, 3234.3),
     "walker2d": _locomotion(4600.0, 1.629008, 4592.3),

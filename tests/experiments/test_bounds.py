@@ -22,6 +22,7 @@ def test_uniform_by_hand() -> None:
     found = bound(RETURNS, uniform(RETURNS), bins=2)
     assert found.scarcity == pytest.approx(6 / 8 / 6 + 2 / 8 / 2)  # one eighth from each bin
     assert found.divergence == pytest.approx(1 / 8)  # q is p_D: no divergence but the data's size
+    assert found.binned_divergence == pytest.approx(1 / 8)
     assert found.bias == pytest.approx(0.75**2)
 
 
@@ -35,6 +36,7 @@ def test_hard_filtering_by_hand() -> None:
     # Half of a bin is used half as evenly as all of it.
     assert bound(RETURNS, np.eye(8)[7], bins=2) == bound(RETURNS, only_best(RETURNS), bins=2)
     assert bound(RETURNS, np.eye(8)[7], bins=2).divergence == 1
+    assert bound(RETURNS, np.eye(8)[7], bins=2).binned_divergence == found.divergence  # bins do not see it
 
 
 def test_what_is_drawn_by_length_by_hand() -> None:

@@ -73,9 +73,9 @@ def components(*scores: tuple[float, float, float, float]) -> list[bool | None]:
 
 
 def test_better_is_on_average_and_comparable_on_each() -> None:
-    assert components((20, 50, 60, 60), (20, 50, 48, 48), (20, 50, 48, 48)) == [True, True]
-    assert components((20, 50, 90, 90), (20, 50, 47, 47), (20, 50, 50, 50))[0] is False  # 94 % on one
-    assert components((20, 50, 49, 49), (20, 50, 49, 49), (20, 50, 49, 49))[0] is False
+    assert components((20, 60, 60, 60), (20, 48, 48, 48), (20, 48, 48, 48)) == [True, True]
+    assert components((20, 90, 90, 90), (20, 47, 47, 47), (20, 50, 50, 50))[0] is False  # 94 % on one
+    assert components((20, 49, 49, 49), (20, 49, 49, 49), (20, 49, 49, 49))[0] is False
 
 
 def test_more_reliable_is_reliable_on_each_and_more_on_average() -> None:

@@ -142,8 +142,8 @@ def test_bias_variance_is_about_what_is_trained() -> None:
     data = logged([10.0] * 10, *([[1.0]] * 10))
     table = found("bias-variance", [], walker2d_medium=data).tables["bias-variance-walker2d-medium"]
     rows = {row.name: [cell.number for cell in row.cells] for row in table.rows}
-    assert rows["uniform"][2] == pytest.approx((10 / 11) ** 2)
-    assert rows["by length"][2] == pytest.approx(1 / 4)
+    assert rows["uniform"][3] == pytest.approx((10 / 11) ** 2)
+    assert rows["by length"][3] == pytest.approx(1 / 4)
     data = logged([10.0] * 3, [30.0], *([[1.0]] * 18))  # two of twenty are kept, the longer one more often
     table = found("bias-variance", [], walker2d_medium=data).tables["bias-variance-walker2d-medium"]
     rows = {row.name: [cell.number for cell in row.cells] for row in table.rows}

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hand_made import FALLS, HOLDS, curves, summary
+from hand_made import FALLS, curves, summary
 
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
@@ -43,7 +43,7 @@ def extent(**scale: Any) -> Extent:
     ],
 )
 def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | None) -> None:
-    evidence = Evidence.of(curves(WALKERS, rvs=FALLS, rvs__cwbc=HOLDS), WALKERS)
+    evidence = Evidence.of(curves(WALKERS, rvs=FALLS, rvs__cwbc=(20, 51, 51, 51)), WALKERS)
     told = report(run, evidence, Results([], []), DATASETS, {})
     remarks = " ".join(told.remarks)
     if size is None:

@@ -23,6 +23,7 @@ HIGHLY = 1.5  # times the variance of weighting
 _TERMS = {
     "scarcity": ("E_q[1/N]", "variance: scarce episodes"),
     "divergence": ("d2(q || p) / |D|", "variance: uneven use"),
+    "binned_divergence": ("d2(q || p) / |D|, binned", "the same by bins"),
     "bias": ("TV(p*, q)²", "bias"),
 }
 
@@ -73,15 +74,12 @@ def _claims(evidence: Evidence, found: Mapping[str, Mapping[str, Bound]]) -> lis
         on_datasets(
             "Hard filtering reduces the bias as well, but with highly increased variance.",
             "Filtering has less bias than drawing uniformly, and by length, and at least "
-            f"{HIGHLY} times the d2(q || p) / |D| of weighting",
+            f"{HIGHLY} times the d2(q || p) / |D| of weighting, both by trajectories and by bins of returns",
             evidence.datasets,
             {
                 dataset: (
-                    _less_biased(of, FILTERED)
-                    and of[FILTERED].divergence >= HIGHLY * of[WEIGHTED].divergence,
-                    f"divergence {of[FILTERED].divergence:.2g} against {of[WEIGHTED].divergence:.2g}, "
-                    f"bias {of[FILTERED].bias:.3f} against {of[WEIGHTED].bias:.3f}; not judged, the other "
-                    f"term of variance: {of[FILTERED].scarcity:.2g} against {of[WEIGHTED].scarcity:.2g}",
+                    _less_biased(of, FILTERED) and _uneven(of[FILTERED], of[WEIGHTED]),
+                    _compared(of[FILTERED], of[WEIGHTED]),
                 )
                 for dataset, of in found.items()
             },
@@ -101,6 +99,20 @@ def _claims(evidence: Evidence, found: Mapping[str, Mapping[str, Bound]]) -> lis
 
 def _less_biased(of: Mapping[str, Bound], way: str) -> bool:
     return of[way].bias < min(of[UNIFORM].bias, of[LENGTH].bias)
+
+
+def _uneven(way: Bound, other: Bound) -> bool:
+    by_trajectories = way.divergence >= HIGHLY * other.divergence
+    return by_trajectories and way.binned_divergence >= HIGHLY * other.binned_divergence
+
+
+def _compared(one: Bound, other: Bound) -> str:
+    return (
+        f"divergence {one.divergence:.2g} against {other.divergence:.2g}, by bins "
+        f"{one.binned_divergence:.2g} against {other.binned_divergence:.2g}, "
+        f"bias {one.bias:.3f} against {other.bias:.3f}; not judged, the other term of variance: "
+        f"{one.scarcity:.2g} against {other.scarcity:.2g}"
+    )
 
 
 def _written(value: float) -> str:

@@ -7,9 +7,9 @@ With high confidence, for some constants C1, C2 and C3 that nobody knows,
 where q is the distribution of returns that is trained on, p_D that of the data, p* the ideal one, and N_r the
 number of trajectories with return r. The first two terms are variance, the third is bias.
 
-No two returns of a robot are equal, so for N_r and p* a "return" is a bin, as in the weighting: 20 of equal
-width. p* is all on the bin of the highest return, which the weighting takes for r*, too. d2 needs no bins: by
-trajectories it is the same where q is even within bins, and right for filters that cut through one.
+No two returns of a robot are equal, so a "return" is a bin, as in the weighting: 20 of equal width. p* is all
+on the bin of the highest return, which the weighting takes for r*, too. d2 needs no bins: by trajectories it
+is the same where q is even within bins, and sees filters that cut through one. So it is there in both ways.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Bound:
     """The bound's three terms without their constants."""
 
     scarcity: float  # E_q[1 / N_r]: how few trajectories there are of what is drawn
-    divergence: float  # d2(q || p_D) / |D|: how unevenly the data is used
+    divergence: float  # d2(q || p_D) / |D| by trajectories: how unevenly the data is used
+    binned_divergence: float  # the same by bins, blind to what happens within one
     bias: float  # TV(p*, q)^2: how far what is drawn is from the best
 
 
@@ -42,6 +43,7 @@ def bound(returns: Array, probabilities: Array, bins: int = BINS) -> Bound:
     return Bound(
         scarcity=float((drawn / counts).sum()),
         divergence=float(np.square(probabilities).sum()),  # p_D is 1 / |D| for each, so |D| cancels
+        binned_divergence=float((np.square(drawn) / counts).sum()),  # p_D is count / |D|
         bias=float(drawn[:-1].sum()) ** 2,  # the best return is in the last bin, which is never empty
     )
 

@@ -72,17 +72,18 @@ def _performs_better(evidence: Evidence) -> Claim:
     both = evidence.having("rvs+cwbc", "rvs")
     claim = on_datasets(
         "RvS+CWBC performs better than RvS when conditioned on high returns.",
-        f"At 1x expert RvS+CWBC scores higher on average, and reaches {percent(COMPARABLE)} of RvS on each",
+        "Asked for the data's best return, RvS+CWBC scores higher on average, and reaches "
+        f"{percent(COMPARABLE)} of RvS on each",
         evidence.datasets,
         {
             dataset: (
-                comparable(cwbc.at_expert, rvs.at_expert),
-                f"{score(cwbc.at_expert)} against {score(rvs.at_expert)}",
+                comparable(cwbc.at_best, rvs.at_best),
+                f"{score(cwbc.at_best)} against {score(rvs.at_best)}",
             )
             for dataset, (cwbc, rvs) in both.items()
         },
     )
-    return _and_on_average(claim, both, lambda measured: measured.at_expert, score)
+    return _and_on_average(claim, both, lambda measured: measured.at_best, score)
 
 
 def _more_reliable(evidence: Evidence) -> Claim:

@@ -20,7 +20,12 @@ def findings(evidence: Evidence) -> Findings:
     claims = [
         _gain(evidence),
         _averages(evidence, "RvS+F+C lags behind RvS+W+C.", "rvs+cwbc", "rvs+f+c"),
-        _averages(evidence, "Filtering erodes the benefit of conservatism alone, RvS+C.", "rvs+c", "rvs+f+c"),
+        _averages(
+            evidence,
+            "Filtering seems to erode the benefits of conservatism alone, RvS+C.",
+            "rvs+c",
+            "rvs+f+c",
+        ),
         _best(evidence),
         _variance(evidence),
     ]

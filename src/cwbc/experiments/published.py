@@ -1,4 +1,7 @@
-"""The paper's tables as printed: normalized scores at the expert return, mean and deviation."""
+"""The paper's tables as printed: normalized scores, mean and deviation.
+
+Its own methods are asked for the expert return; it quotes the others from their papers.
+"""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def findings(evidence: Evidence) -> Findings:
     }
     claims = [
         on_datasets(
-            "Offline datasets are generally suboptimal: the distribution of observed returns is "
-            "concentrated over trajectories with low returns.",
+            "Offline datasets are generally suboptimal, and even in the range of observed returns the "
+            "distribution is highly non-uniform and concentrated over trajectories with low returns.",
             "More than half of the episodes lie in the lower half of the range of returns, on half of the "
             "datasets at least",
             evidence.datasets,
@@ -39,7 +39,7 @@ def findings(evidence: Evidence) -> Findings:
             at_least(GENERALLY, evidence.datasets),
         ),
         on_datasets(
-            "The transformed distribution concentrates on high-return trajectories.",
+            "The transformed distribution should concentrate on high-return trajectories.",
             "More than half of what is drawn lies in the upper half of the range of returns",
             evidence.datasets,
             {
