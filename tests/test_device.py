@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 
-import jax
+import jax.numpy as jnp
 import pytest
 
 from cwbc.device import default_place
@@ -22,7 +22,8 @@ from cwbc.device import default_place
 def test_data_takes_at_most_half_of_the_free_memory(
     memory: dict[str, int] | None, size: int, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jax, "devices", lambda: [types.SimpleNamespace(memory_stats=lambda: memory)])
+    array = types.SimpleNamespace(devices=lambda: [types.SimpleNamespace(memory_stats=lambda: memory)])
+    monkeypatch.setattr(jnp, "zeros", lambda shape: array)
     assert default_place(size) == place
 
 

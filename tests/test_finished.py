@@ -24,6 +24,7 @@ def measured(tmp_path: Path) -> Path:
     returns = np.ones((2, 2, 3))
     sweep = Sweep("rvs", np.arange(2), np.array(ASKED[1]), returns, returns.astype(np.int64))
     write_report(tmp_path, [sweep], DATASET, {})
+    (tmp_path / "config.json").write_text('{"method": {}, "seeds": [0, 1]}')
     return tmp_path
 
 
@@ -42,9 +43,16 @@ def test_results_are_those_of_one_environment_targets_and_episodes(measured: Pat
         check_results(measured, *other, overwrite=True)
 
 
+def test_results_are_those_of_all_seeds(measured: Path) -> None:
+    rows = (measured / "results.csv").read_text().splitlines(keepends=True)
+    (measured / "results.csv").write_text("".join(row for row in rows if not row.startswith("rvs,1,")))
+    assert not is_measured(measured, *ASKED)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
+        ("config.json", "{", "config.json is damaged"),
         ("results.csv", None, "results.csv does not exist"),
         ("results.csv", "method,seed\n", "line 1: no column 'target'"),
         ("summary.json", "{", "summary.json is damaged"),
@@ -64,6 +72,7 @@ def test_damaged_results_are_none_but_are_replaced_only_when_asked(
 
 def test_a_report_that_was_cut_short_is_ours_and_other_files_are_not(measured: Path) -> None:
     (measured / "summary.json").unlink()
+    (measured / "config.json").unlink()
     check_place(measured)
     (measured / "mine.txt").write_text("")
     with pytest.raises(InputError, match=r"holds other files, such as mine\.txt"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cwbc.errors import InputError
-from cwbc.results import Sweep, read_results, summarize, write_results
+from cwbc.results import Sweep, read_results, results_text, summarize
 from cwbc.tasks import Task
 
 TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
@@ -35,7 +35,7 @@ def test_results_round_trip_exactly(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     first = sweep(random.normal(size=(3, 2, 4)) * 1e4, (-1 / 3, 0.1 + 0.2))
     second = sweep([[[math.nan], [1e-300]]], (0.0, 1e6), "dt, \"quoted\"\nand 'odd'")
-    write_results(tmp_path / "results.csv", [first, second], TASK)
+    (tmp_path / "results.csv").write_text(results_text([first, second], TASK))
     for written, read in zip([first, second], read_results(tmp_path / "results.csv"), strict=True):
         assert read.method == written.method
         for name in ("seeds", "targets", "returns", "lengths"):
@@ -43,11 +43,9 @@ def test_results_round_trip_exactly(tmp_path: Path) -> None:
             assert getattr(read, name).dtype == getattr(written, name).dtype
 
 
-def test_results_are_one_row_per_episode(tmp_path: Path) -> None:
-    write_results(tmp_path / "results.csv", [sweep([[[3.5, 5.0]]], (10.0,))], TASK)
-    assert (tmp_path / "results.csv").read_text() == (
-        f"{HEADER}\nrvs,0,10.0,0,3.5,17.5,0\nrvs,0,10.0,1,5.0,25.0,1\n"
-    )
+def test_results_are_one_row_per_episode() -> None:
+    text = results_text([sweep([[[3.5, 5.0]]], (10.0,))], TASK)
+    assert text == f"{HEADER}\nrvs,0,10.0,0,3.5,17.5,0\nrvs,0,10.0,1,5.0,25.0,1\n"
 
 
 def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
@@ -67,10 +65,9 @@ def test_a_file_saved_by_a_spreadsheet_reads_too(tmp_path: Path) -> None:
     assert (read.method, read.returns.item()) == ("möthod", 2.0)
 
 
-def test_two_sweeps_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_sweeps_of_one_name_are_refused() -> None:
     with pytest.raises(InputError, match="two sweeps are called 'rvs'"):
-        write_results(tmp_path / "results.csv", [CURVE, CURVE], TASK)
-    assert not list(tmp_path.iterdir())
+        results_text([CURVE, CURVE], TASK)
 
 
 GOOD = "rvs,0,10,0,1.5,7.5,1000"

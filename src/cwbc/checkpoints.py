@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +51,16 @@ def nested(prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return tree
 
 
-def write(path: Path, tensors: dict[str, NDArray[Any]], description: dict[str, Any]) -> None:
+def write(
+    path: Path,
+    tensors: dict[str, NDArray[Any]],
+    description: dict[str, Any],
+    before_replacing: Callable[[], None] = lambda: None,
+) -> None:
     """Replace the file at `path`; a reader finds the old one or the new one, never a part."""
     metadata = {_KEY: json.dumps({"format": FORMAT, **description})}
     contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
-    write_atomically(path, safetensors.numpy.save(contiguous, metadata))
+    write_atomically(path, safetensors.numpy.save(contiguous, metadata), before_replacing)
 
 
 def read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 
 from cwbc.errors import InputError
 
@@ -59,7 +60,8 @@ def default_place(size: int) -> Place:
 
 
 def _free_memory() -> float:
-    memory = jax.devices()[0].memory_stats() or {}
+    (device,) = jnp.zeros(()).devices()  # of this thread: others may work on others
+    memory = device.memory_stats() or {}
     if "bytes_limit" not in memory:  # as on a CPU, whose memory is the host's
         return math.inf
     return memory["bytes_limit"] - memory["bytes_in_use"]

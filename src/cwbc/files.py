@@ -8,7 +8,7 @@ import glob
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -26,8 +26,14 @@ LOCK = ".lock"
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # file systems of some clusters
 
 
-def write_atomically(path: Path, data: bytes | str) -> None:
-    """Replace the file at `path` in one step; on failure the old file stays and nothing else is left."""
+def write_atomically(
+    path: Path, data: bytes | str, before_replacing: Callable[[], None] = lambda: None
+) -> None:
+    """Replace the file at `path` in one step; on failure the old file stays and nothing else is left.
+
+    Args:
+        before_replacing: may raise, and then the old file stays as well.
+    """
     # Not tempfile: its files are private (0600) whatever the umask says, and the rename would keep that.
     # A name of this process and thread alone: what two write at once would be a mixture.
     aside = path.with_name(f".{path.name}.{processes.mark()}.{threading.get_ident()}{_SUFFIX}")
@@ -39,6 +45,7 @@ def write_atomically(path: Path, data: bytes | str) -> None:
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
+        before_replacing()
         os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)

@@ -73,7 +73,8 @@ def _is_measured(directory: Path, environment: str, targets: tuple[float, ...], 
         return False
     (sweep,) = read_sweeps([directory])
     return (
-        measured_on(directory).environment == environment
+        sweep.seeds.tolist() == runs.read_config(directory)["seeds"]
+        and measured_on(directory).environment == environment
         and tuple(sweep.targets.tolist()) == targets
         and sweep.returns.shape[2] == episodes
     )

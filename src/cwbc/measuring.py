@@ -10,7 +10,7 @@ from cwbc import evaluation, runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.finished import provenance, read_history
 from cwbc.policy import Policies
-from cwbc.reporting import write_report
+from cwbc.reporting import write_measured, write_report
 from cwbc.results import Sweep
 
 
@@ -22,18 +22,25 @@ def measure(
     episodes: int,
     progress: Callable[[int], None] | None = None,
     before_writing: Callable[[], None] = lambda: None,
+    illustrated: bool = True,
 ) -> tuple[Sweep, DatasetSummary]:
     """Sweep the asked return, and write what a run directory holds about it.
 
     Args:
         progress: told the number of timesteps done.
         before_writing: may raise, and then nothing is written.
+        illustrated: whether pictures, tables and a page are drawn as well.
     """
     sweep = evaluation.evaluate(policies, environment, targets, episodes, progress=progress)
     kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
     dataset = dataclasses.replace(kept, environment=environment)
-    before_writing()
-    histories, versions = {sweep.method: read_history(directory)}, runs.versions()
-    origin = provenance([directory], [versions])
-    write_report(directory, [sweep], dataset, origin, histories, {sweep.method: versions})
+    versions = runs.versions()
+    measured_with = {sweep.method: versions}
+    if illustrated:
+        before_writing()
+        histories = {sweep.method: read_history(directory)}
+        origin = provenance([directory], [versions])
+        write_report(directory, [sweep], dataset, origin, histories, measured_with)
+    else:
+        write_measured(directory, [sweep], dataset, measured_with, before_writing)
     return sweep, dataset

@@ -7,15 +7,15 @@ import dataclasses
 import io
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.errors import InputError
-from cwbc.files import write_atomically
 from cwbc.intervals import Array, interval
 from cwbc.reliability import best_point, calibration_error, monotonicity, retention
 from cwbc.tasks import Task
@@ -23,7 +23,6 @@ from cwbc.tasks import Task
 COLUMNS = ("method", "seed", "target", "episode", "return", "normalized", "length")
 
 _Cell = tuple[int, float, int]  # seed, target, episode
-_Number = TypeVar("_Number", int, float)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,11 +97,6 @@ class MethodSummary(TypedDict):
     curve: list[CurvePoint]
 
 
-def write_results(path: Path, sweeps: Sequence[Sweep], task: Task) -> None:
-    """Write the rows of `results_text`."""
-    write_atomically(path, results_text(sweeps, task))
-
-
 def results_text(sweeps: Sequence[Sweep], task: Task) -> str:
     """One row per method, seed, target and episode; floats read back exactly."""
     methods = [sweep.method for sweep in sweeps]
@@ -128,7 +122,7 @@ def _episodes(sweep: Sweep, task: Task) -> Iterator[tuple[object, ...]]:
 
 
 def read_results(path: Path) -> list[Sweep]:
-    """Read what `write_results` wrote; rows may stand in any order."""
+    """Read what `results_text` gave; rows may stand in any order."""
     cells: dict[str, dict[_Cell, tuple[float, int]]] = {}
     try:
         for line, method, cell, measured in _rows(path):
@@ -147,31 +141,37 @@ def read_results(path: Path) -> list[Sweep]:
 
 def _rows(path: Path) -> Iterator[tuple[int, str, _Cell, tuple[float, int]]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        found = reader.fieldnames or ()
+        reader = csv.reader(file)
+        found = next(reader, [])
         if missing := [column for column in COLUMNS if column not in found]:
             raise InputError(
                 f"{path}, line 1: no column {', '.join(map(repr, missing))}; "
                 f"found {','.join(found) or 'nothing'!r}, expected {','.join(COLUMNS)!r}"
             )
-        for row in reader:
-            place = f"{path}, line {reader.line_num}"
-            seed, episode, length = (_number(int, row, c, place) for c in ("seed", "episode", "length"))
-            target, achieved, _ = (_number(float, row, c, place) for c in ("target", "return", "normalized"))
-            yield reader.line_num, row["method"], (seed, target, episode), (achieved, length)
+        pick = operator.itemgetter(*map(found.index, COLUMNS))
+        for row in filter(None, reader):  # empty lines are none
+            try:
+                method, seed, target, episode, achieved, score, length = pick(row)
+                cell = int(seed), float(target), int(episode)
+                measured, _ = (float(achieved), int(length)), float(score)
+            except (ValueError, IndexError):  # the latter where a row is too short
+                mistake = _mistake(dict(zip(found, row, strict=False)))
+                raise InputError(f"{path}, line {reader.line_num}: {mistake}") from None
+            if not math.isfinite(cell[1]):  # a simulator may explode, but nobody asks for NaN
+                place = f"{path}, line {reader.line_num}"
+                raise InputError(f"{place}: target is {target!r}; expected a finite number")
+            yield reader.line_num, method, cell, measured
 
 
-def _number(kind: type[_Number], row: dict[str, str], column: str, place: str) -> _Number:
-    text = row[column] or ""  # None where the row is too short
-    expected = "a whole number" if kind is int else "a number"
-    try:
-        number = kind(text)
-    except ValueError:
-        raise InputError(f"{place}: {column} is {text!r}; expected {expected}") from None
-    # A simulator may explode, so a return may be NaN; nobody asks for NaN.
-    if column == "target" and not math.isfinite(number):
-        raise InputError(f"{place}: {column} is {text!r}; expected a finite number")
-    return number
+def _mistake(row: dict[str, str]) -> str:
+    """What is wrong in a row that cannot be read."""
+    for column in COLUMNS[1:]:
+        text, is_whole = row.get(column, ""), column in ("seed", "episode", "length")
+        try:
+            int(text) if is_whole else float(text)
+        except ValueError:
+            break
+    return f"{column} is {text!r}; expected {'a whole number' if is_whole else 'a number'}"
 
 
 def _name(method: str, cell: _Cell) -> str:

@@ -10,7 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,12 +212,14 @@ class Keeper:
         state = jax.tree.map(jax.numpy.asarray, state)
         return state, step, rows[-1]["seconds"] if rows else 0.0
 
-    def save(self, state: State, step: int, statistics: dict[str, Any]) -> None:
-        """Replace the checkpoint."""
+    def save(
+        self, state: State, step: int, statistics: dict[str, Any], before_replacing: Callable[[], None]
+    ) -> None:
+        """Replace the checkpoint, unless `before_replacing` raises."""
         tensors = checkpoints.flatten("parameters", state.parameters) | statistics
         if step < self._description["steps"]:  # a finished run has no more use for the optimizer's moments
             tensors |= checkpoints.flatten("optimizer", state.optimizer)
-        checkpoints.write(self._checkpoint, tensors, {**self._description, "step": step})
+        checkpoints.write(self._checkpoint, tensors, {**self._description, "step": step}, before_replacing)
 
     def record(self, row: dict[str, Any]) -> None:
         """Add a line to the metrics."""

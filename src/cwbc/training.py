@@ -226,18 +226,15 @@ class _Loop:
         for run, rows in self._rows():
             run.state = jax.tree.map(lambda x, rows=rows: x[rows], state)
             bad = np.flatnonzero(~healthy[rows])
-            if (
-                bad.size
-            ):  # a step's loss is that of the parameters before it, so the last update shows only here
+            if bad.size:  # the last update: a step's loss is that of the parameters before it
                 seed = run.policies.seeds[bad[0]]
                 raise DivergenceError(f"the parameters of seed {seed} are not finite after step {step - 1}")
             if run.keeper is not None:
-                self.before_writing()
                 statistics = {
                     "observation_mean": run.policies.observation_mean,
                     "observation_deviation": run.policies.observation_deviation,
                 }
-                run.keeper.save(run.state, step, statistics)
+                run.keeper.save(run.state, step, statistics, self.before_writing)
 
 
 def _check_finite(losses: NDArray[np.float32], policies: Policies, first_step: int) -> None:

@@ -91,6 +91,8 @@ def owners(root: Path) -> dict[int, str]:
     found = {}
     for path in (root / ".leases").glob("*/[0-9]"):
         with contextlib.suppress(OSError, ValueError):
+            if path.stat().st_mtime == 0:  # released
+                continue
             found[int(json.loads(path.read_text())["pid"])] = path.parent.name
     return found
 

@@ -22,6 +22,8 @@ def show(
         out: the directory of the report.
         tell: given a line about each tracker that fails.
     """
+    if not trackers:
+        return
     folder = out / FOLDER
     if "tensorboard" in trackers:
         for earlier in folder.glob(f"*/*/{tensorboard.EVENTS}"):

@@ -2,16 +2,16 @@
 
 Owners follow each other as numbered files in a folder of the cell's, `1`, `2`, ...: the highest number is the
 owner. To create the next number is to take over, and a file system lets only one process create a file. What
-is released keeps its number, so a slow process cannot oust an owner whom it never saw.
+is released keeps its number, with no sign of life, so a slow process cannot oust an owner whom it never saw.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
-import re
 import threading
 import uuid
 from pathlib import Path
@@ -22,7 +22,6 @@ from cwbc import processes
 
 SECONDS = 60.0  # without a sign of life, after which a lease is lost
 _BEATS = 6  # signs of life in that time
-_NUMBER = re.compile(r"(\d+)(\.released)?")
 
 
 class LeaseLost(RuntimeError):
@@ -77,7 +76,11 @@ class Lease:
     def is_lost(self) -> bool:
         """Whether another process has taken over."""
         successor = self.path.with_name(str(int(self.path.name) + 1))
-        return successor.exists() or _owner(self.path).get("token") != self.token
+        try:
+            return os.path.lexists(successor) or json.loads(self.path.read_text())["token"] != self.token
+        except OSError as error:
+            # A file system that is away for a moment has given it to nobody.
+            return error.errno in (errno.ENOENT, errno.ESTALE)
 
     def release(self, finished: bool = False) -> None:
         """Let others have it; where all is finished, nothing stays behind."""
@@ -88,7 +91,7 @@ class Lease:
         with contextlib.suppress(LeaseLost, OSError):
             self.check()
             if not finished:
-                self.path.rename(self.path.with_name(f"{self.path.name}.released"))
+                os.utime(self.path, (0, 0))
                 return
             self.path.unlink()
             self.path.parent.rmdir()
@@ -110,25 +113,19 @@ class Lease:
 def _numbered(folder: Path) -> list[Path]:
     """The files of all owners, the latest last."""
     try:
-        names = [name for name in os.listdir(folder) if _NUMBER.fullmatch(name)]
+        names = [name for name in os.listdir(folder) if name.isdecimal()]
     except FileNotFoundError:
         return []
-    return [folder / name for name in sorted(names, key=_number)]
-
-
-def _number(name: str) -> int:
-    return int(name.split(".")[0])
+    return [folder / name for name in sorted(names, key=int)]
 
 
 def _last(folder: Path) -> tuple[int, Path | None]:
     """The highest number, and its file."""
     files = _numbered(folder)
-    return (_number(files[-1].name), files[-1]) if files else (0, None)
+    return (int(files[-1].name), files[-1]) if files else (0, None)
 
 
 def _is_held(path: Path, seconds: float) -> bool:
-    if path.suffix == ".released":
-        return False
     owner = _owner(path)
     if owner.get("host") == processes.host() and not processes.is_running(owner["pid"], owner["started"]):
         return False

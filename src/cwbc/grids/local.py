@@ -8,8 +8,8 @@ import dataclasses
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,8 @@ class _Engine:
         lease_seconds: float,
     ) -> None:
         self._cells, self._tell, self._lease_seconds = cells, tell, lease_seconds
-        self._should_stop = should_stop
+        self._is_asked_to_stop = should_stop
+        self._abandoned = threading.Event()
         self._settled: set[Path] = set()
         self.reasons: dict[Path, str] = {}  # why a cell failed
         self._running: dict[Path, Running] = {}
@@ -95,6 +96,11 @@ class _Engine:
 
     def run(self, shelf: Shelf) -> None:
         """Go over the cells until all are settled, here or by other processes."""
+        for cell in self._cells.values():  # first, so that the bar begins where it was
+            self._stop_if_asked()
+            with self._noting(cell):
+                if cell.is_finished():
+                    self._settle(cell)
         while waiting := [cell for path, cell in self._cells.items() if path not in self._settled]:
             gpus = 0 if on_cpu() else len(jax.local_devices())
             self._on_all_devices(collections.deque(groups(waiting, gpus)), shelf)
@@ -110,16 +116,16 @@ class _Engine:
             return
 
         def work(device: jax.Device) -> None:
-            try:
-                with jax.default_device(device):
-                    self._empty(queue, Shelf())
-            except BaseException:
-                queue.clear()  # the others end with what they are at
-                raise
+            with jax.default_device(device):
+                self._empty(queue, shelf)
 
         with ThreadPoolExecutor(len(devices)) as pool:
-            for future in [pool.submit(work, device) for device in devices]:
-                future.result()
+            try:
+                for future in as_completed([pool.submit(work, device) for device in devices]):
+                    future.result()
+            except BaseException:  # of one of them, or Ctrl-C: the others save what they are at
+                self._abandoned.set()
+                raise
 
     def _empty(self, queue: collections.deque[list[Prepared]], shelf: Shelf) -> None:
         while True:
@@ -135,30 +141,39 @@ class _Engine:
         with contextlib.ExitStack() as stack:
             mine = []
             for cell in group:
-                if cell.is_finished():
-                    self._settle(cell)
-                    continue
-                lease = leases.acquire(cell.lease, self._lease_seconds)
-                if lease is None:
-                    continue
-                stack.enter_context(lease)
-                if cell.is_finished():  # by whoever had the lease a moment ago
-                    self._settle(cell, lease)
-                else:
-                    mine.append(_Held(cell, lease))
+                with self._noting(cell):
+                    if cell.is_finished():
+                        self._settle(cell)
+                        continue
+                    lease = leases.acquire(cell.lease, self._lease_seconds)
+                    if lease is None:
+                        continue
+                    stack.enter_context(lease)
+                    if cell.is_finished():  # by whoever had the lease a moment ago
+                        self._settle(cell, lease)
+                    else:
+                        mine.append(_Held(cell, lease))
             if mine:
                 self._work(mine, shelf)
 
+    @contextlib.contextmanager
+    def _noting(self, cell: Prepared) -> Iterator[None]:
+        """Note it as the cell's failure if its files cannot be looked at; the others may be all right."""
+        try:
+            yield
+        except OSError as error:
+            self._settle(cell, reason=_in_words(error))
+
     def _work(self, mine: list[_Held], shelf: Shelf) -> None:
         reason = self._failure(mine, shelf)
-        if reason is None or any(held.lease.is_lost() for held in mine):
+        left = [held for held in mine if held.cell.directory not in self._settled]
+        if reason is None or any(held.lease.is_lost() for held in left):
             return  # in the latter case its new owner was in the way
-        if len(mine) == 1:
-            self._settle(mine[0].cell, reason=reason)
+        if len(left) == 1:
+            self._settle(left[0].cell, reason=reason)
             return
-        for held in mine:  # one of them spoilt it for all
-            if held.cell.directory not in self._settled:
-                self._work([held], shelf)
+        for half in (left[: len(left) // 2], left[len(left) // 2 :]):  # one of them spoilt it for all
+            self._work(half, shelf)
 
     def _failure(self, mine: list[_Held], shelf: Shelf) -> str | None:
         """Bring cells to their end; why that failed, in words: the error itself holds on to their memory."""
@@ -210,7 +225,8 @@ class _Engine:
 
         progress(0)
         asked = (cell.environment, cell.targets, cell.cell.episodes)
-        measure(cell.directory, policies, *asked, progress, before_writing=held.lease.check)
+        # Without pictures, which take as long as a tenth of a sweep: `cwbc report` draws those of a cell.
+        measure(cell.directory, policies, *asked, progress, held.lease.check, illustrated=False)
         self._settle(cell, held.lease)
 
     def _settle(self, cell: Prepared, lease: leases.Lease | None = None, reason: str | None = None) -> None:
@@ -222,6 +238,9 @@ class _Engine:
             if reason is not None:
                 self.reasons[cell.directory] = reason
         self._show()
+
+    def _should_stop(self) -> bool:
+        return self._abandoned.is_set() or self._is_asked_to_stop()
 
     def _stop_if_asked(self) -> None:
         if self._should_stop():

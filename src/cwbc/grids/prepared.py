@@ -7,6 +7,8 @@ import hashlib
 import json
 import math
 import os
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from cwbc import fitting, runs
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import read, store
-from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.finished import is_measured
 from cwbc.grids.cells import Cell
@@ -56,15 +58,26 @@ class Prepared:
 
     def is_finished(self) -> bool:
         """Whether its results are there, measured as asked; damaged ones are none."""
-        return is_measured(self.directory, self.environment, self.targets, self.cell.episodes)
+        if not is_measured(self.directory, self.environment, self.targets, self.cell.episodes):
+            return False
+        # Who gives the parameters away keeps the results; but those that are there must be the last ones.
+        return not (self.directory / CHECKPOINT).exists() or self._is_trained()
+
+    def _is_trained(self) -> bool:
+        try:
+            return runs.steps_done(self.directory) == self.cell.training.steps
+        except InputError:  # damaged: to measure again what was measured would not mend it
+            return True
 
 
 class Shelf:
-    """The dataset in use; the next one takes its place, so that many datasets need the memory of one."""
+    """The datasets in use, each once; the next one takes the place of what nobody uses any more."""
 
     def __init__(self) -> None:
         self._name: str | None = None
         self._recording: Recording | None = None
+        self._lent: weakref.WeakValueDictionary[str, Trajectories] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()  # devices share it
 
     def recording(self, name: str) -> Recording:
         """A dataset that policies can act in the environment of."""
@@ -78,7 +91,11 @@ class Shelf:
 
     def data(self, name: str) -> Trajectories:
         """Its trajectories."""
-        return self.recording(name).data
+        with self._lock:
+            data = self._lent.get(name)
+            if data is None:
+                self._lent[name] = data = self.recording(name).data
+            return data
 
 
 def prepare(
@@ -119,14 +136,13 @@ def _prepared(
     cell: Cell, root: Path, notes: Mapping[str, Any], data: Trajectories, summary: DatasetSummary
 ) -> Prepared:
     assert data.environment is not None  # the shelf has no other
-    design = Design.fit(cell.method, data, cell.training.context)
     targets = asked_targets(cell, data.task, data.best)
     # Not all of runs.configuration: to ask which device there is would take hold of it.
     config = {
-        "method": to_json(design.method),
+        "method": to_json(cell.method.fit(data)),
         "training": to_json(cell.training),
         "seeds": cell.seeds,
-        "horizon": design.horizon,
+        "horizon": data.horizon,
         "dataset": summary.to_json(),
     }
     identity = {**runs.identity(config), "targets": targets, "episodes": cell.episodes}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -17,12 +17,12 @@ from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.report import report_page, scores_table
 from cwbc.reporting.training import Histories
 from cwbc.reporting.training_figures import returns_figure, training_figure
-from cwbc.results import MethodSummary, Sweep, results_text, summarize, write_results
+from cwbc.results import MethodSummary, Sweep, results_text, summarize
 from cwbc.runs import RESULTS, SUMMARY
 from cwbc.tasks import Task
 from cwbc.wording import landmarks, value_and_interval
 
-__all__ = ["DatasetSummary", "Summary", "summary_table", "write_report"]
+__all__ = ["DatasetSummary", "Summary", "summary_table", "write_measured", "write_report"]
 
 
 class Summary(TypedDict):
@@ -55,14 +55,8 @@ def write_report(
     measured_with: Mapping[str, dict[str, str]] | None = None,
 ) -> Summary:
     """Write results.csv, summary.json, scores, pictures and report.html; hands the summary back."""
-    task = dataset.task
-    methods = {sweep.method: summarize(sweep, task, dataset.best) for sweep in sweeps}
-    summary: Summary = {
-        "dataset": dataset.to_json(),
-        "task": dataclasses.asdict(task),
-        "methods": methods,
-        "measured_with": {name: versions for name, versions in (measured_with or {}).items() if versions},
-    }
+    summary = _summary(sweeps, dataset, measured_with or {})
+    methods = summary["methods"]
     scores = scores_table(methods, dataset)
     known = histories or {}
     written: dict[str, str | bytes | None] = {
@@ -73,9 +67,7 @@ def write_report(
         "returns.png": returns_figure(known, dataset, list(methods)),
     }
     directory.mkdir(parents=True, exist_ok=True)
-    if not _holds(directory, results_text(sweeps, task), summary["dataset"]):
-        (directory / SUMMARY).unlink(missing_ok=True)  # first: beside other results it would tell lies
-    write_results(directory / "results.csv", sweeps, task)
+    _write_results(directory, sweeps, summary)
     for name, content in written.items():
         if content is None:
             (directory / name).unlink(missing_ok=True)  # about other runs than these
@@ -84,9 +76,54 @@ def write_report(
     files = {name: what for name, what in FILES.items() if name == SUMMARY or (directory / name).exists()}
     page = report_page(sweeps, methods, dataset, provenance, known, files)
     write_atomically(directory / "report.html", page.to_html())
-    # Last: it is what tells that all is there.
-    write_atomically(directory / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    _write_summary(directory, summary)
     return summary
+
+
+def write_measured(
+    directory: Path,
+    sweeps: Sequence[Sweep],
+    dataset: DatasetSummary,
+    measured_with: Mapping[str, dict[str, str]],
+    before_replacing: Callable[[], None],
+) -> None:
+    """Write results.csv and summary.json alone, each unless `before_replacing` raises."""
+    summary = _summary(sweeps, dataset, measured_with)
+    before_replacing()
+    _write_results(directory, sweeps, summary, before_replacing)
+    _write_summary(directory, summary, before_replacing)
+
+
+def _summary(
+    sweeps: Sequence[Sweep], dataset: DatasetSummary, measured_with: Mapping[str, dict[str, str]]
+) -> Summary:
+    task = dataset.task
+    return {
+        "dataset": dataset.to_json(),
+        "task": dataclasses.asdict(task),
+        "methods": {sweep.method: summarize(sweep, task, dataset.best) for sweep in sweeps},
+        "measured_with": {name: versions for name, versions in measured_with.items() if versions},
+    }
+
+
+def _write_results(
+    directory: Path,
+    sweeps: Sequence[Sweep],
+    summary: Summary,
+    before_replacing: Callable[[], None] = lambda: None,
+) -> None:
+    text = results_text(sweeps, Task(**summary["task"]))
+    if not _holds(directory, text, summary["dataset"]):
+        (directory / SUMMARY).unlink(missing_ok=True)  # first: beside other results it would tell lies
+    write_atomically(directory / RESULTS, text, before_replacing)
+
+
+def _write_summary(
+    directory: Path, summary: Summary, before_replacing: Callable[[], None] = lambda: None
+) -> None:
+    """To be written last: it is what tells that all is there."""
+    text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
+    write_atomically(directory / SUMMARY, text, before_replacing)
 
 
 def _holds(directory: Path, results: str, dataset: dict[str, Any]) -> bool:

@@ -179,11 +179,14 @@ class Table:
     def _best(self, index: int, row: Row) -> str | None:
         """The best number as it is written, so that ties share the honour; nothing where all are alike."""
         column = self._column(index, row)
-        among = [other.cells[index] for other in self.rows]
+        if column.better is None:
+            return None
         if self.best_of == "row":
             among = [cell for other, cell in zip(self.columns, row.cells, strict=True) if other.better]
+        else:
+            among = [other.cells[index] for other in self.rows]
         numbers = [cell.number for cell in among if cell.number is not None]
-        if column.better is None or len({column.written(number) for number in numbers}) < 2:
+        if len({column.written(number) for number in numbers}) < 2:
             return None
         return column.written(max(numbers) if column.better == "higher" else min(numbers))
 
