@@ -342,12 +342,14 @@ def test_those_that_were_cut_off_together_go_on_from_where_each_is(tmp_path: Pat
 def test_whoever_lost_his_place_writes_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "SAVE_INTERVAL", 0.0)
     files: list[dict[str, bytes]] = []
+    asides: list[dict[str, bytes]] = []
 
     def contents(pattern: str) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in tmp_path.glob(pattern)}
 
     def lost_at_the_fourth_write() -> None:
         files.append(contents("[!.]*"))
+        asides.append(contents(".*"))
         if len(files) == 4:
             raise KeyboardInterrupt
 
@@ -355,6 +357,12 @@ def test_whoever_lost_his_place_writes_nothing_more(tmp_path: Path, monkeypatch:
     with pytest.raises(KeyboardInterrupt):
         train_together(*arguments, before_writing=lost_at_the_fourth_write)
     assert contents("*") == files[-1]  # and what was written aside is gone
+    assert [bool(each) for each in asides] == [
+        False,
+        False,
+        True,
+        False,
+    ]  # a checkpoint, ready to be put there
     names = [set(each) for each in files]
     assert names[0] == set()  # asked before the configuration, too; then come metrics and checkpoint
     assert names[0] < names[1] < names[2] < names[3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -85,7 +86,9 @@ def test_a_frozen_owner_loses_it_in_time_and_notices(tmp_path: Path) -> None:
     with owner(tmp_path / "cell", seconds=6) as process:
         path = tmp_path / "cell" / "1"
         first = path.stat().st_mtime
+        until = time.monotonic() + 30
         while path.stat().st_mtime == first:  # until it gives a sign of life
+            assert time.monotonic() < until
             time.sleep(0.02)
         assert leases.acquire(tmp_path / "cell") is None
         process.send_signal(signal.SIGSTOP)
@@ -160,3 +163,37 @@ def test_a_slow_process_cannot_oust_a_new_owner(tmp_path: Path, monkeypatch: pyt
     assert leases.acquire(folder) is None
     met[0].check()
     met[0].release()
+
+
+def test_a_number_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It saw a released lease, fell asleep, and meanwhile another came and went: the number is used up."""
+    folder = tmp_path / "cell"
+    held(leases.acquire(folder)).release()
+    sight = leases._is_held
+
+    def slow(path: Path, seconds: float) -> bool:
+        monkeypatch.setattr(leases, "_is_held", sight)
+        held(leases.acquire(folder)).release()
+        return False
+
+    monkeypatch.setattr(leases, "_is_held", slow)
+    assert leases.acquire(folder) is None
+    with held(leases.acquire(folder)) as lease:
+        assert lease.path.name == "3"
+        lease.check()
+
+
+def test_a_file_system_that_is_away_for_a_moment_takes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with held(leases.acquire(tmp_path / "cell")) as lease:
+        with monkeypatch.context() as away:
+
+            def fails(path: Path) -> str:
+                raise OSError(errno.EIO, "input/output error")
+
+            away.setattr(Path, "read_text", fails)
+            lease.check()
+        lease.check()
+        lease.path.unlink()
+        assert lease.is_lost()

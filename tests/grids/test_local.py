@@ -21,15 +21,15 @@ from toys import write_toy
 
 import cwbc
 from cwbc import training
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.errors import InputError
-from cwbc.grids import local
+from cwbc.grids import leases, local
 from cwbc.grids.prepared import Shelf, groups, prepare
 from cwbc.grids.standing import Standing
 from cwbc.measuring import measure
 from cwbc.policy import Policies
+from cwbc.runs import steps_done
 from cwbc.training import Interrupted
-
-pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +127,70 @@ def test_an_environment_that_breaks_down_takes_only_its_cell(
     assert results.failures[0].reason.startswith("RuntimeError: the arm fell off (test_local.py, line ")
 
 
+@pytest.mark.usefixtures("short_chunks", "together")
+def test_a_sweep_that_breaks_down_in_a_group_is_tried_twice(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [
+        dataclasses.replace(cell, label=str(rate))
+        for rate in (1e-3, 2e-3, 3e-3, 4e-3)
+        for cell in toy_cells(toy, 1, learning_rate=rate)
+    ]
+    bad = prepare(asked, tmp_path, {}, Shelf())[2].directory
+    measured: list[Path] = []
+
+    def broken(directory: Path, *rest, **named):  # type: ignore[no-untyped-def]
+        measured.append(directory)
+        if directory == bad:
+            raise RuntimeError
+        return measure(directory, *rest, **named)
+
+    monkeypatch.setattr("cwbc.grids.local.measure", broken)
+    results = local.run(asked, tmp_path)
+    assert [failure.cell.label for failure in results.failures] == ["0.003"]
+    assert measured.count(bad) == 2  # once in the group, once alone
+    assert len(measured) == 5
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_a_cell_that_cannot_be_looked_at_leaves_the_others_alone(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, fine = toy_cells(toy, 2)
+    folder = prepare([closed], tmp_path, {}, Shelf())[0].lease
+    acquire = leases.acquire
+
+    def refused(path: Path, *rest: float) -> leases.Lease | None:
+        if path == folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return acquire(path, *rest)
+
+    monkeypatch.setattr(leases, "acquire", refused)
+    results = local.run([closed, fine], tmp_path)
+    assert [outcome.cell for outcome in results.outcomes] == [fine]
+    assert "Permission denied" in results.failures[0].reason
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_results_beside_an_earlier_checkpoint_are_not_finished(toy: Path, tmp_path: Path) -> None:
+    asked = toy_cells(toy, 2)
+    whole = tmp_path / "whole"
+    finished = local.run(asked, whole).outcomes[0].directory
+    with pytest.raises(Interrupted):
+        local.run(asked[:1], tmp_path / "cut", should_stop=stop_after(9))
+    before = tables(whole)
+    shutil.copy(tmp_path / "cut" / finished.name / CHECKPOINT, finished)
+    assert steps_done(finished) < STEPS
+    seen: list[Standing] = []
+    local.run(asked, whole, progress=seen.append)
+    assert steps_done(finished) == STEPS
+    assert tables(whole) == before
+    assert {standing.finished for standing in seen if standing.running} == {1}  # the other, from the start
+    (finished / CHECKPOINT).unlink()  # given away: the results stay
+    local.run(asked, whole)
+    assert not (finished / CHECKPOINT).exists()
+
+
 def test_data_that_was_replaced_is_not_trained_under_its_old_name(toy: Path, tmp_path: Path) -> None:
     changing = tmp_path / "toy.hdf5"
     shutil.copy(toy, changing)
@@ -161,8 +225,8 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
-from cwbc import reporting, training
-reporting.reliability_figure = reporting.training_figure = reporting.returns_figure = lambda *_: None
+import jax
+from cwbc import training
 training.SAVE_INTERVAL = {interval}
 training.chunk_length = lambda *_: 5
 from toy_cells import toy_cells
@@ -173,6 +237,8 @@ train, log = local.train_together, Path(sys.argv[3])
 def logged(*arguments, **named):
     with log.open("a") as file:
         file.write("".join(place.name + "\\n" for place in arguments[4]))
+    with Path(f"{{log}}.devices").open("a") as file:
+        file.write(f"{{jax.numpy.zeros(()).devices()}}\\n")
     return train(*arguments, **named)
 local.train_together = logged
 asked = toy_cells(Path(sys.argv[1]), {count}, {steps})
@@ -261,6 +327,16 @@ def test_all_devices_work(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     processes = Processes(toy, tmp_path, 3)
     with processes.start() as two:
-        wait_for(lambda: len(list((processes.root / ".leases").glob("*/*"))) == 2, two)
+        wait_for(lambda: len(list((processes.root / ".leases").glob("*/[0-9]"))) == 2, two)
         assert two.communicate()[0] == "3 0\n"
     assert tables(processes.root) == tables(tmp_path / "one")
+    assert len(set((tmp_path / "log.devices").read_text().splitlines())) == 2
+    endless = Processes(toy, tmp_path / "endless", 6, 10**6)
+    (tmp_path / "endless").mkdir()
+    with endless.start() as stopped:
+        wait_for(lambda: len(list(endless.root.glob("*/checkpoint.safetensors"))) == 2, stopped)
+        stopped.send_signal(signal.SIGINT)  # as Ctrl-C does, where nobody handles it
+        stopped.communicate(timeout=60)
+    assert stopped.returncode not in (0, None)
+    assert len(endless.begun()) == 2
+    assert not tables(endless.root)
