@@ -132,7 +132,7 @@ def test_an_item_from_data_to_report(
     assert summary["claims"][0]["verdict"] is None  # one dataset cannot tell
     assert any("quick run" in remark for remark in summary["remarks"])
     assert summary["provenance"]["command"].startswith("cwbc reproduce max-return")
-    assert "in which 2 of them were finished" in summary["provenance"]["wall time"]
+    assert "in which 2 cells came to an end" in summary["provenance"]["wall time"]
     page = (out / "report.html").read_text()
     assert "Training loss" in page
     assert "Returns in the data and in training" in page
@@ -147,7 +147,7 @@ def test_an_item_from_data_to_report(
     assert {file: file.stat().st_mtime_ns for file in checkpoints} == checkpoints
     assert {path.name for path in out.glob("tracked/toy/*")} == {"rvs", "rvs+cwbc"}
     summary = json.loads((out / "summary.json").read_text())
-    assert "in which 0 of them were finished" in summary["provenance"]["wall time"]
+    assert "in which 0 cells came to an end" in summary["provenance"]["wall time"]
 
 
 def test_items_that_train_nothing_and_places_that_are_taken(

@@ -12,6 +12,7 @@ from typing import Any, assert_never
 from rich.console import Console
 
 from cwbc import cli, report_commands, runs
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import made
@@ -131,6 +132,8 @@ class Session:
         found = find_runs(root)
         planned = []
         for directory in found:
+            if not (directory / CHECKPOINT).exists():
+                raise InputError(f"{directory} holds results without parameters: {CHECKPOINT} is missing")
             dataset = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
             if (environment := command.env or dataset.environment) is None:
                 raise InputError(f"{directory} names no environment to act in; give --env ID")

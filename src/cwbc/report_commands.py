@@ -31,7 +31,10 @@ def report(command: cli.Report) -> int:
     if not command.runs:
         raise InputError("give at least one run directory")
     limits = gates.parse(command.fail_under, command.fail_over)
-    found = [directory for name in command.runs for directory in find_runs(Path(name))]
+    each_once: dict[Path, Path] = {}
+    for directory in (directory for name in command.runs for directory in find_runs(Path(name))):
+        each_once.setdefault(directory.resolve(), directory)
+    found = list(each_once.values())
     out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
     if is_run(out) and found != [out]:
         raise InputError(f"{out} is a run and keeps its own results; give another --out")

@@ -28,17 +28,19 @@ from cwbc.experiments.origins import provenance_of
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
-from cwbc.grids.prepared import ROOT
+from cwbc.grids.prepared import ROOT, asked_targets
 from cwbc.grids.standing import shown
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import RESULTS
 from cwbc.tracking import parse_trackers
+from cwbc.wording import counted
 
 if TYPE_CHECKING:
     from cwbc.commands import Session
 
 DEFAULT_OUT = Path("runs/reproduce")
+_MOST_SEEDS = 10_000  # more are a mistake, and would not fit anywhere
 
 
 def list_items() -> None:
@@ -75,12 +77,13 @@ def reproduce(command: Reproduce, session: Session) -> int:
         scale = dataclasses.replace(extent.scale, precision=precision)
         cells = [_with_less(cell, datasets[cell.dataset]) for cell in item.cells(names, scale)]
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
-        say(f"{item.place}: {len(cells)} cells on {where}, below {command.cells or ROOT}")
+        say(f"{item.place}: {counted(len(cells), 'cell')} on {where}, below {command.cells or ROOT}")
         if where == "a CPU" and not command.quick:
             say("warning: what is not trained yet takes days without a GPU at this size; --quick minutes")
         results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
-    whole = extent.item.names(command.data, command.quick)  # what claims are about, run or not
+    # What claims are about, run or not: a quick run is about few, unless others are asked for.
+    whole = extent.item.names(command.data, command.quick and command.datasets is None)
     evidence = Evidence.of(results.outcomes, [short_name(name) for name in whole], data)
     provenance = _provenance(session.command_line, results.outcomes, begun)
     report = reproduction.report(extent, evidence, results, datasets, provenance)
@@ -109,6 +112,7 @@ def _checked(command: Reproduce) -> Extent:
         raise unknown("item", name, ITEMS)
     for option, value in (("--seeds", command.seeds), ("--steps", command.steps)):
         require(value is None or value >= 1, option, value, "at least 1")
+    require((command.seeds or 0) <= _MOST_SEEDS, "--seeds", command.seeds, f"at most {_MOST_SEEDS:,}")
     training = {
         "--methods": command.methods,
         "--seeds": command.seeds,
@@ -157,8 +161,6 @@ def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
 
 def _with_less(cell: Cell, dataset: DatasetSummary) -> Cell:
     """The same cell, asked for somewhat less than the dataset's best as well."""
-    from cwbc.grids.prepared import asked_targets
-
     asked = asked_targets(cell, dataset.task, dataset.best)
     return dataclasses.replace(cell, targets=tuple(sorted({*asked, round(LESS * dataset.best, 6)})))
 
@@ -186,7 +188,7 @@ def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) ->
     earlier = known.pop("command")
     new = sum((outcome.directory / RESULTS).stat().st_mtime >= begun for outcome in outcomes)
     known["wall time"] = (
-        f"{time.time() - begun:,.0f} s for this command, in which {new} of them were finished"
+        f"{time.time() - begun:,.0f} s for this command, in which {counted(new, 'cell')} came to an end"
     )
     return {"command": command_line, "cells trained by": "" if earlier == command_line else earlier} | known
 

@@ -193,6 +193,11 @@ class Keeper:
         import jax
 
         if not self._checkpoint.exists():
+            if (self._directory / SUMMARY).exists():
+                raise InputError(
+                    f"{self._directory} holds results without the parameters that they were measured with, "
+                    "so nothing can go on there; remove it to train anew"
+                )
             self._metrics.unlink(missing_ok=True)
             return like, 0, 0.0
         tensors, description = checkpoints.read(self._checkpoint)

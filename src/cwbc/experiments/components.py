@@ -62,7 +62,7 @@ def _weighting(evidence: Evidence) -> Claim:
     gains = {dataset: weighted.at_best - rvs.at_best for dataset, (weighted, rvs) in both.items()}
     replay = [gain for dataset, gain in gains.items() if quality(dataset) == "medium-replay"]
     if not replay or len(gains) < 2:
-        return untold(text, "it takes medium-replay and others")
+        return untold(text, "it takes rvs and rvs+w on medium-replay and on others")
     numbers = ", ".join(f"{dataset} {score(gain)}" for dataset, gain in gains.items())
     rule = "Asked for the data's best return, RvS+W gains on medium-replay, and more than on the others"
     return decided(text, rule, 0 < replay[0] == max(gains.values()), f"{numbers} points")

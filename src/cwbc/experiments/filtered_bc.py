@@ -54,7 +54,7 @@ def _comparable(found: dict[str, tuple[float, float]], kind: str) -> Claim:
     text = f"CWBC performs comparably to Filtered BC on the {kind} datasets."
     pairs = [found[dataset] for dataset in _of_kind(found, kind)]
     if not pairs:
-        return untold(text, f"no {kind} dataset was run")
+        return untold(text, f"no {kind} dataset was measured with both")
     ours, theirs = (average(column) for column in zip(*pairs, strict=True))
     rule = f"On average RvS+CWBC at 1x expert reaches {percent(COMPARABLE)} of Filtered BC"
     return decided(text, rule, comparable(ours, theirs), f"{score(ours)} against {score(theirs)}")

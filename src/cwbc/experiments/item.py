@@ -92,11 +92,11 @@ class Item:
         for name in datasets or ():
             if name not in self.datasets:
                 raise unknown("dataset of this item", name, self.datasets)
-        spelled = {label.replace(" ", ""): label for label in labels}  # "alpha=1" will do for "alpha = 1"
+        spelled = {_spelled(label): label for label in labels}
         for name in methods or ():
-            if name.replace(" ", "") not in spelled:
+            if _spelled(name) not in spelled:
                 raise unknown("method of this item", name, labels)
-        wanted = {spelled[name.replace(" ", "")] for name in methods or labels}
+        wanted = {spelled[_spelled(name)] for name in methods or labels}
         chosen = tuple(name for name in self.datasets if name in datasets) if datasets else None
         return dataclasses.replace(
             self,
@@ -108,6 +108,11 @@ class Item:
     def count(self, quick: bool) -> int:
         """How many cells there are."""
         return len(self.variants) * len(self.quick_datasets if quick else self.datasets)
+
+
+def _spelled(label: str) -> str:
+    """What is the same for "alpha=1" and "alpha = 1", for "rvs" and "RvS"."""
+    return label.replace(" ", "").lower()
 
 
 def _lighter(cell: Cell) -> Cell:

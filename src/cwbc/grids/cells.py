@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from cwbc.device import default_precision
@@ -49,6 +49,10 @@ class Variant:
     method: str  # "rvs+cwbc"
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # {"coefficient": 0.1}
 
+    def __post_init__(self) -> None:
+        for name, value in (("label", self.label), ("method", self.method)):
+            require(isinstance(value, str), f"the {name} of a variant", repr(value), "a text")
+
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
@@ -63,9 +67,9 @@ class Scale:
     """
 
     preset: Preset
-    steps: int | None
-    seeds: int
-    episodes: int
+    steps: int | None = None
+    seeds: int = 10
+    episodes: int = 10
     points: int | None = None
     precision: Literal["float32", "bfloat16"] | None = None
 
@@ -78,28 +82,28 @@ class Scale:
 
 
 def grid(
-    datasets: Sequence[str] | str,
-    variants: Sequence[Variant | str] | Variant | str,
+    datasets: Iterable[str] | str,
+    variants: Iterable[Variant | str] | Variant | str,
     scale: Scale,
     targets: Sequence[float] | None = None,
 ) -> tuple[Cell, ...]:
     """Every variant on every dataset, dataset by dataset; a variant may be a method's name alone."""
-    datasets = [datasets] if isinstance(datasets, str) else datasets
-    variants = [variants] if isinstance(variants, Variant | str) else variants
+    datasets = [datasets] if isinstance(datasets, str) else list(datasets)
+    variants = [variants] if isinstance(variants, Variant | str) else list(variants)
     named = [Variant(each, each) if isinstance(each, str) else each for each in variants]
     labels = [variant.label for variant in named]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise InputError(f"two variants are called {twice[0]!r}; each needs a label of its own")
-    if again := sorted({dataset for dataset in datasets if list(datasets).count(dataset) > 1}):
+    if again := sorted({dataset for dataset in datasets if datasets.count(dataset) > 1}):
         raise InputError(f"dataset {again[0]} is there twice; give it once")
-    methods = [_method(variant, scale) for variant in named]
+    methods, seeds = [_method(variant, scale) for variant in named], tuple(range(scale.seeds))
     return tuple(
         Cell(
             dataset,
             label,
             method,
             training,
-            tuple(range(scale.seeds)),
+            seeds,
             None if targets is None else tuple(map(float, targets)),
             scale.episodes,
             scale.points,
