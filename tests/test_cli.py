@@ -403,6 +403,22 @@ def test_results_can_be_shared_without_the_parameters(
     assert run("evaluate", alone, "--targets=1", "--overwrite", "--device=cpu") == 2  # nothing can act
     assert "checkpoint.safetensors is missing" in capsys.readouterr().err
     assert (alone / "results.csv").read_bytes() == results
+    assert run("report", alone, f"{alone}/", "--out", tmp_path / "once") == 0
+    assert list(json.loads((tmp_path / "once" / "summary.json").read_text())["methods"]) == ["rvs"]
+
+
+def test_results_without_parameters_are_not_trained_over(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without = shutil.ignore_patterns("*.safetensors", ".lock")
+    shutil.copytree(compared / "out", tmp_path / "out", ignore=without)
+    alone = tmp_path / "out" / "rvs"
+    (alone / "results.csv").write_text("damaged")
+    before = {path.name: path.read_bytes() for path in alone.iterdir()}
+    options = ("--out", tmp_path / "out", "--overwrite")
+    assert run("compare", compared / "toy.hdf5", "rvs", "rvs+cwbc", *TINY, *options) == 2
+    assert f"{alone} holds results without the parameters" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in alone.iterdir() if path.name != ".lock"} == before
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,6 +104,24 @@ def test_a_part_of_an_item_keeps_its_order() -> None:
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_what_is_finished_in_another_precision_is_not_trained_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("max-return", tmp_path, monkeypatch)
+    monkeypatch.setattr("cwbc.experiments.readiness.check", lambda *_: None)  # the toy is no full dataset
+    full = ("max-return", "--seeds=1", "--steps=2", "--device=cpu")
+    assert run("reproduce", *full, "--precision=bfloat16") == 0
+    assert "2 of them not trained yet, which takes days" in capsys.readouterr().err
+    assert run("reproduce", *full) == 2
+    expected = "of 2 cells that are not finished in float32, 2 are in bfloat16, as GPUs train"
+    assert expected in capsys.readouterr().err
+    assert len(list(tmp_path.glob("runs/cells/[!.]*"))) == 2
+    assert run("reproduce", *full, "--precision=bfloat16") == 0
+    assert "days" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_an_item_from_data_to_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

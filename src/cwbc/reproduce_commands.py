@@ -28,7 +28,7 @@ from cwbc.experiments.origins import provenance_of
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
-from cwbc.grids.prepared import ROOT, asked_targets
+from cwbc.grids.prepared import ROOT, Shelf, asked_targets, prepare
 from cwbc.grids.standing import shown
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
@@ -78,8 +78,8 @@ def reproduce(command: Reproduce, session: Session) -> int:
         cells = [_with_less(cell, datasets[cell.dataset]) for cell in item.cells(names, scale)]
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
         say(f"{item.place}: {counted(len(cells), 'cell')} on {where}, below {command.cells or ROOT}")
-        if where == "a CPU" and not command.quick:
-            say("warning: what is not trained yet takes days without a GPU at this size; --quick minutes")
+        if where == "a CPU" and not command.quick and (left := _unfinished(cells, command)):
+            say(f"warning: {left} of them not trained yet, which takes days without a GPU; --quick minutes")
         results = _run(cells, command, session)
     data = {short_name(name): load(name) for name in names} if item.needs_data else {}
     # What claims are about, run or not: a quick run is about few, unless others are asked for.
@@ -163,6 +163,24 @@ def _with_less(cell: Cell, dataset: DatasetSummary) -> Cell:
     """The same cell, asked for somewhat less than the dataset's best as well."""
     asked = asked_targets(cell, dataset.task, dataset.best)
     return dataclasses.replace(cell, targets=tuple(sorted({*asked, round(LESS * dataset.best, 6)})))
+
+
+def _unfinished(cells: Sequence[Cell], command: Reproduce) -> int:
+    """How many cells are to be trained; refused where others are finished in another precision."""
+    root, shelf = Path(command.cells or ROOT), Shelf()
+    left = [each.cell for each in prepare(cells, root, {}, shelf) if not each.is_finished()]
+    if command.precision is None and left:
+        ours, other = left[0].training.precision, default_precision("gpu")
+        others = [
+            dataclasses.replace(cell, training=dataclasses.replace(cell.training, precision=other))
+            for cell in left
+        ]
+        if there := sum(each.is_finished() for each in prepare(others, root, {}, shelf)):
+            raise InputError(
+                f"of {len(left)} cells that are not finished in {ours}, {there} are in {other}, as GPUs "
+                f"train; give --precision {other} to take those, or --precision {ours} to train all of them"
+            )
+    return len(left)
 
 
 def _run(cells: Sequence[Cell], command: Reproduce, session: Session) -> Results:

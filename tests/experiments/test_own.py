@@ -115,6 +115,8 @@ def test_a_grid_from_training_to_report(tmp_path: Path) -> None:
     for word in ("paper", "claim", "expert", "D4RL"):
         assert word not in page.text
     assert "command" not in summary["provenance"]
+    assert "width 16, " in summary["provenance"]["settings of all"]
+    assert {row["method"] for row in table(tmp_path, "settings").values()} == {"rvs"}
     assert "mujoco" in summary["provenance"]["versions"]
 
     rows = []

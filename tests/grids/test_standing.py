@@ -47,7 +47,9 @@ def test_the_time_left_goes_by_what_was_finished_since_the_beginning(monkeypatch
             (0, Standing(9, remark="reading")),
             (50, Standing(9, 3, 0, BUSY.running)),  # three were there before
             (100, Standing(9, 4, 0, BUSY.running)),
-            (20, Standing(9, 4, 1, BUSY.running)),
+            (60, Standing(9, 4, 0, BUSY.running[:1])),  # the next one is on its way
+            (600, Standing(9, 4, 0, BUSY.running)),  # and takes its time
+            (40, Standing(9, 4, 1, BUSY.running)),
             (120_000, Standing(9, 6, 1, BUSY.running)),
             (1, Standing(9, 8, 1)),
         ):
@@ -58,8 +60,10 @@ def test_the_time_left_goes_by_what_was_finished_since_the_beginning(monkeypatch
         "0/9 cells finished",
         "3/9 cells finished",
         "4/9 cells finished, about 8 min left",  # 100 s each, 5 to go
-        "4/9 cells finished, 1 failed, about 4 min left",
-        "6/9 cells finished, 1 failed, about 16.7 h left",
+        "4/9 cells finished, about 7 min left",
+        "4/9 cells finished, about 7 min left",
+        "4/9 cells finished, 1 failed, about 27 min left",
+        "6/9 cells finished, 1 failed, about 16.8 h left",
         "8/9 cells finished, 1 failed",
         "8/9 cells finished, 1 failed",
     ]

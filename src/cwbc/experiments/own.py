@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from cwbc.errors import InputError
-from cwbc.experiments import places, showing, tracked, writing
+from cwbc.experiments import places, settings, showing, tracked, writing
 from cwbc.experiments.evidence import Evidence, Measured
 from cwbc.experiments.item import Findings
 from cwbc.experiments.naming import distinct_names
 from cwbc.experiments.origins import histories_of, provenance_of
 from cwbc.experiments.overall import Overall
+from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.tracking import parse_trackers
 from cwbc.wording import kept_in_words, measured_in_words, score, scored
@@ -49,6 +50,8 @@ def report(
     overall = Overall.of(evidence, labels)
     headline = _headline(evidence, labels, overall, results)
     known = provenance_of(results.outcomes) if results.outcomes else {}
+    cells = [outcome.cell for outcome in results.outcomes] + [failure.cell for failure in results.failures]
+    known["settings of all"] = settings.shared(cells)
     places.prepare(out, "directory")
     writing.write(
         out,
@@ -57,7 +60,7 @@ def report(
             kicker=f"Experiment · {title}",
             headline=headline,
             remarks=_remarks(evidence, labels, results),
-            findings=_findings(evidence, labels, overall),
+            findings=_findings(evidence, labels, overall, cells),
             results=results,
             datasets={outcome.cell.dataset: outcome.dataset for outcome in results.outcomes},
             histories=histories_of(results.outcomes),
@@ -89,7 +92,7 @@ def _labels(evidence: Evidence) -> list[str]:
     return list(dict.fromkeys(label for methods in fullest_first for label in methods))
 
 
-def _findings(evidence: Evidence, labels: Sequence[str], overall: Overall) -> Findings:
+def _findings(evidence: Evidence, labels: Sequence[str], overall: Overall, cells: Sequence[Cell]) -> Findings:
     if not labels:
         return Findings(())
     tables = {
@@ -98,6 +101,7 @@ def _findings(evidence: Evidence, labels: Sequence[str], overall: Overall) -> Fi
     }
     if len(labels) > 1 and (overall.at_expert or overall.at_twice_expert):
         tables["overall"] = overall.table(dict.fromkeys(labels[1:], labels[0]))
+    tables["settings"] = settings.table(cells)
     return Findings((), tables, [*overall.profiles(), *showing.curves(evidence)])
 
 

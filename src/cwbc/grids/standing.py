@@ -76,6 +76,7 @@ class _Pace:
 
     def __init__(self) -> None:
         self._begun: tuple[float, int] | None = None  # when, and how many were settled before
+        self._last = (0.0, 0)  # when one was settled, and how many were then
 
     def left(self, standing: Standing) -> str:
         """ ", about 5 min left"; nothing where that cannot be told."""
@@ -83,9 +84,15 @@ class _Pace:
         if self._begun is None:
             self._begun = (now, standing.settled) if standing.running else None
             return ""
-        began, before = self._begun
-        done, rest = standing.settled - before, standing.total - standing.settled
-        return f", about {_duration((now - began) / done * rest)} left" if done and rest else ""
+        if standing.settled != self._last[1]:
+            self._last = (now, standing.settled)
+        (began, before), (last, settled) = self._begun, self._last
+        done, rest = settled - before, standing.total - settled
+        if not done or not rest:
+            return ""
+        each = (last - began) / done
+        # What runs is on its way, but one that takes longer than others does not bring the end nearer.
+        return f", about {_duration(max(each * rest - (now - last), each * (rest - 1)))} left"
 
 
 def _duration(seconds: float) -> str:

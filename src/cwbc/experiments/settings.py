@@ -1,0 +1,57 @@
+"""What the labels of a grid stand for: the method of each, and the settings in which they differ."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from cwbc.grids.cells import Cell as GridCell
+from cwbc.reporting.tables import Cell, Column, Row, Table
+
+
+def table(cells: Sequence[GridCell]) -> Table:
+    """A row per label; a column per setting that is not the same for all that have it."""
+    found = {cell.label: _settings(cell) for cell in cells}
+    differing = [name for name, values in _values(cells).items() if len(values) > 1]
+    columns = [Column(name) for name in ("method", *differing)]
+    rows = [
+        Row(label, [Cell(settings.get(column.name)) for column in columns], series=label)
+        for label, settings in found.items()
+    ]
+    return Table("label", columns, rows, title="What the labels stand for")
+
+
+def shared(cells: Sequence[GridCell]) -> str:
+    """The settings that are the same for all that have them."""
+    alike = {name: values[0] for name, values in _values(cells).items() if len(values) == 1}
+    return ", ".join(f"{name} {value}" for name, value in alike.items())
+
+
+def _values(cells: Sequence[GridCell]) -> dict[str, list[str]]:
+    """The different values of each setting but the method."""
+    values: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name, value in _settings(cell).items():
+            values.setdefault(name, {})[value] = None
+    return {name: list(found) for name, found in values.items() if name != "method"}
+
+
+def _settings(cell: GridCell) -> dict[str, str]:
+    """All options of a cell's method and training by their names, in words."""
+    method = cell.method
+    parts = (method.network, method.condition, method.weighting, method.regularizer, method.optimizer)
+    named: dict[str, Any] = {"method": method.name}
+    for part in (*parts, cell.training):
+        if part is not None:
+            named |= {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    named |= {"seeds": len(cell.seeds), "episodes": cell.episodes}
+    return {name: _words(value) for name, value in named.items()}
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
