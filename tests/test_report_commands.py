@@ -120,7 +120,7 @@ def test_runs_of_two_datasets_are_not_one_report(
     summary["dataset"]["name"] = "yours"
     (other / "summary.json").write_text(json.dumps(summary))
     assert run("report", out, other, "--out", tmp_path / "both") == 2
-    assert "is about yours in None" in capsys.readouterr().err
+    assert "is about yours (abc…) in None" in capsys.readouterr().err
     assert not (tmp_path / "both").exists()
 
 
@@ -129,3 +129,22 @@ def test_a_report_needs_no_jax_and_no_simulator(out: Path) -> None:
     imported = modules_of(f"from cwbc.cli import main; main({command})")
     assert {"cwbc", "matplotlib", "numpy"} <= imported
     assert not imported & {"jax", "jaxlib", "optax", "gymnasium", "mujoco", "h5py", "scipy"}
+
+
+def test_runs_on_another_dataset_of_the_same_name_are_told_apart(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = out / "rvs+cwbc" / "summary.json"
+    path.write_text(path.read_text().replace('"abc"', '"0123456789"'))
+    assert run("report", out) == 2
+    assert "mine (01234567…) in None, " in (said := capsys.readouterr().err)
+    assert "mine (abc…) in None; a report shows one dataset" in said
+
+
+def test_a_place_that_cannot_be_written_is_told_with_the_way_out(
+    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != out)  # whoever tests may be root
+    assert run("report", out) == 2
+    assert f"{out} cannot be written to; give another --out" in capsys.readouterr().err
+    assert run("report", out, "--out", out.parent / "elsewhere") == 0

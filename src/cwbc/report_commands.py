@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def report(command: cli.Report) -> int:
     if is_run(out) and found != [out]:
         raise InputError(f"{out} is a run and keeps its own results; give another --out")
     check_place(out)
+    if out.is_dir() and not os.access(out, os.W_OK):
+        raise InputError(f"{out} cannot be written to; give another --out")
     failures = write(out, found, limits)
     for line in failures:
         say(f"failed: {line}")
@@ -70,8 +73,13 @@ def _one_dataset(directories: list[Path]) -> DatasetSummary:
     datasets = [measured_on(directory) for directory in directories]
     for directory, dataset in zip(directories, datasets, strict=True):
         if dataset != datasets[0]:
+            first = f"{directories[0]} about {_in_words(datasets[0])}"
             raise InputError(
-                f"{directory} is about {dataset.name} in {dataset.environment}, {directories[0]} about "
-                f"{datasets[0].name} in {datasets[0].environment}; a report shows one dataset"
+                f"{directory} is about {_in_words(dataset)}, {first}; a report shows one dataset"
             )
     return datasets[0]
+
+
+def _in_words(dataset: DatasetSummary) -> str:
+    """What tells it apart, also from an earlier one of its name."""
+    return f"{dataset.name} ({dataset.content_hash[:8]}…) in {dataset.environment}"
