@@ -98,8 +98,9 @@ class _Reliability(NamedTuple):
             self._beyond(panel) + self._beyond(histogram),
             panel.horizontal(6) + panel.bottom(written=False),
             *(_line(label, panel, histogram) for label in labels),
+            self._beyond_in_words(histogram),
             panel.inside(self._equal(panel), *(self._curve(panel, curve) for curve in self.curves)),
-            svg.text(left, roof - 8, "episodes of the dataset", class_="tick"),
+            svg.text(left, roof - 8, "episodes of the dataset", class_="tick over-lines"),
             svg.text(left - 7, roof + 9, f"{tallest:,}", class_="tick end"),
             svg.element("g", svg.path("bars", bars), class_="series look-data"),
             histogram.bottom("asked return"),
@@ -116,11 +117,14 @@ class _Reliability(NamedTuple):
     def _beyond(self, panel: Panel) -> str:
         best, end = panel.across(self.dataset.best), panel.across.end
         x, y, height = best, panel.up.end, panel.up.start - panel.up.end
-        ground = svg.element("rect", x=x, y=y, width=max(end - best, 0.0), height=height, class_="beyond")
-        if height > 100 or end - best < CHARACTER * len(BEYOND) + 16:
-            return ground
-        # Beside the bars, where nothing else can be; above there are curves.
-        return ground + svg.text(x + 8, y + 16, BEYOND, class_="tick")
+        return svg.element("rect", x=x, y=y, width=max(end - best, 0.0), height=height, class_="beyond")
+
+    def _beyond_in_words(self, histogram: Panel) -> str:
+        """Beside the bars, where nothing else can be but landmarks' lines; above there are curves."""
+        best, end = histogram.across(self.dataset.best), histogram.across.end
+        if end - best < CHARACTER * len(BEYOND) + 16:
+            return ""
+        return svg.text(best + 8, histogram.up.end + 16, BEYOND, class_="tick over-lines on-beyond")
 
     def _scores(self, panel: Panel, size: Size) -> str:
         """The same axis in normalized scores, on the right."""
