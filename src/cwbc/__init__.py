@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from cwbc.datasets import load
     from cwbc.datasets.arrays import from_arrays
     from cwbc.errors import InputError
+    from cwbc.experiments.own import report
+    from cwbc.grids.cells import Scale, Variant, grid
+    from cwbc.grids.running import run
     from cwbc.methods import METHODS, Method, Training
     from cwbc.methods import parse as method
     from cwbc.policy import Policies, Policy
@@ -23,13 +26,18 @@ __all__ = [
     "Method",
     "Policies",
     "Policy",
+    "Scale",
     "Sweep",
     "Training",
     "Trajectories",
+    "Variant",
     "evaluate",
     "from_arrays",
+    "grid",
     "load",
     "method",
+    "report",
+    "run",
     "train",
 ]
 
@@ -39,13 +47,18 @@ _HOMES = {
     "Method": ("cwbc.methods", "Method"),
     "Policies": ("cwbc.policy", "Policies"),
     "Policy": ("cwbc.policy", "Policy"),
+    "Scale": ("cwbc.grids.cells", "Scale"),
     "Sweep": ("cwbc.results", "Sweep"),
     "Training": ("cwbc.methods", "Training"),
     "Trajectories": ("cwbc.trajectories", "Trajectories"),
+    "Variant": ("cwbc.grids.cells", "Variant"),
     "evaluate": ("cwbc.api", "evaluate"),
     "from_arrays": ("cwbc.datasets.arrays", "from_arrays"),
+    "grid": ("cwbc.grids.cells", "grid"),
     "load": ("cwbc.datasets", "load"),
     "method": ("cwbc.methods", "parse"),
+    "report": ("cwbc.experiments.own", "report"),
+    "run": ("cwbc.grids.running", "run"),
     "train": ("cwbc.api", "train"),
 }
 

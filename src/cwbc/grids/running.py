@@ -1,0 +1,76 @@
+"""A grid as people run it from a program or a notebook: a bar to watch, and Ctrl-C that saves."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from cwbc.errors import InputError, unknown
+from cwbc.grids import local
+from cwbc.grids.cells import Cell
+from cwbc.grids.outcomes import Results
+from cwbc.grids.prepared import ROOT
+from cwbc.grids.standing import shown
+from cwbc.plain_text import say
+from cwbc.training import Interrupted
+
+
+def run(
+    cells: Sequence[Cell],
+    root: Path | str = ROOT,
+    *,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+) -> Results:
+    """Bring all cells of a grid to their end, each in its directory below `root`.
+
+    What is finished is only read. How far it is shows on stderr. The first Ctrl-C saves what runs, and the
+    same program goes on from there.
+
+    Args:
+        engine: this process with all its devices, or a Ray cluster that is running.
+        address: of the cluster; without it, the one that $RAY_ADDRESS names or that runs on this machine.
+    """
+    if engine not in ("local", "ray"):
+        raise unknown("engine", engine, ("local", "ray"))
+    if address is not None and engine != "ray":
+        raise InputError("address is that of a Ray cluster; give engine='ray' with it")
+    run_all: Callable[..., Results] = local.run
+    if engine == "ray":
+        from cwbc.grids import on_ray
+
+        run_all = functools.partial(on_ray.run, address=address)
+    console = Console(stderr=True)
+    with shown(console) as show, _stoppable(console) as is_stopping:
+        try:
+            return run_all(cells, root, progress=show, should_stop=is_stopping)
+        except Interrupted:
+            raise KeyboardInterrupt("all is saved; the same program goes on from here") from None
+
+
+@contextlib.contextmanager
+def _stoppable(console: Console) -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed once; a second time it interrupts as ever."""
+    if threading.current_thread() is not threading.main_thread():  # which alone can listen
+        yield lambda: False
+        return
+    stopping = threading.Event()
+
+    def stop(number: int, frame: Any) -> None:
+        if stopping.is_set():
+            signal.default_int_handler(number, frame)
+        stopping.set()
+        say("saving; Ctrl-C again stops at once", console)
+
+    previous = signal.signal(signal.SIGINT, stop)
+    try:
+        yield stopping.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)
