@@ -172,6 +172,24 @@ def test_a_cell_that_cannot_be_looked_at_leaves_the_others_alone(
 
 
 @pytest.mark.usefixtures("short_chunks")
+def test_what_another_has_just_finished_is_not_begun(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = toy_cells(toy, 1)
+    there = local.run(asked, tmp_path / "there").outcomes[0].directory
+    acquire = leases.acquire
+
+    def slow(path: Path, *rest: float) -> leases.Lease | None:
+        shutil.copytree(there, tmp_path / "here" / there.name)
+        return acquire(path, *rest)
+
+    monkeypatch.setattr(leases, "acquire", slow)
+    monkeypatch.setattr(local, "train_together", None)
+    assert len(local.run(asked, tmp_path / "here").outcomes) == 1
+    assert not list((tmp_path / "here" / ".leases").iterdir())
+
+
+@pytest.mark.usefixtures("short_chunks")
 def test_results_beside_an_earlier_checkpoint_are_not_finished(toy: Path, tmp_path: Path) -> None:
     asked = toy_cells(toy, 2)
     whole = tmp_path / "whole"

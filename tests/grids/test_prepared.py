@@ -102,3 +102,4 @@ def test_groups_share_all_but_numbers(toy: str, tmp_path: Path) -> None:
     alike = [each for each in cells[: len(cells) // 2] if each.cell.label in one_dataset[1]]
     assert [len(group) for group in groups(alike, gpus=2)] == [2, 1]  # each has some
     assert [len(group) for group in groups(alike, gpus=0)] == [1, 1, 1]  # processes can share them
+    assert [len(group) for group in groups(alike[:1] * 20, gpus=1)] == [16, 4]  # more would gain nothing

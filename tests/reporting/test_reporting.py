@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -16,7 +17,7 @@ from rich.console import Console
 
 from cwbc.errors import InputError
 from cwbc.finished import check_place
-from cwbc.reporting import DatasetSummary, summary_table, write_report
+from cwbc.reporting import DatasetSummary, summary_table, write_measured, write_report
 from cwbc.results import Sweep, read_results
 
 TARGETS = np.array([1500.0, 3200.0, 6400.0])
@@ -51,6 +52,28 @@ def test_training_is_shown_where_it_is_known(tmp_path: Path) -> None:
     assert "Training loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
     write_report(tmp_path, [SWEEP], DATASET, {})
     assert not (tmp_path / "training.png").exists()  # it was about a run that is not shown now
+
+
+def test_what_was_measured_is_written_as_long_as_it_may(tmp_path: Path) -> None:
+    def measured(times: int) -> dict[str, bytes]:
+        """The files that are there if it may be written that often."""
+        asked = iter([*[None] * times, KeyboardInterrupt])
+
+        def may() -> None:
+            if (answer := next(asked, None)) is not None:
+                raise answer
+
+        folder = tmp_path / str(times)
+        folder.mkdir()
+        with contextlib.suppress(KeyboardInterrupt):
+            write_measured(folder, [SWEEP], DATASET, {}, may)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    whole = measured(3)
+    assert measured(0) == measured(1) == {}
+    assert measured(2) == {"results.csv": whole["results.csv"]}
+    write_report(tmp_path, [SWEEP], DATASET, {})
+    assert whole == {name: (tmp_path / name).read_bytes() for name in ("results.csv", "summary.json")}
 
 
 @pytest.mark.usefixtures("no_pictures")
