@@ -126,6 +126,11 @@ def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.Capt
     assert run("report", out / "rvs", compared / "out" / "rvs", "--out", tmp_path / "both") == 0
     methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
     assert sorted(methods) == sorted([f"rvs ({out / 'rvs'})", f"rvs ({compared / 'out' / 'rvs'})"])
+    path = out / "rvs" / "config.json"
+    path.write_text(path.read_text().replace('"learning_rate": 0.001', '"learning_rate": 0.01'))
+    assert run("report", out / "rvs", compared / "out" / "rvs", "--out", tmp_path / "both") == 0
+    methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
+    assert list(methods) == ["rvs (learning_rate 0.01)", "rvs (learning_rate 0.001)"]
 
 
 def test_nothing_finished_is_overwritten(

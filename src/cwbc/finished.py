@@ -123,14 +123,22 @@ def read_sweeps(directories: list[Path]) -> list[Sweep]:
         if len(found) != 1:
             raise InputError(f"{directory / runs.RESULTS} holds {len(found)} methods; a run has one")
         sweeps += found
-    names = [sweep.method for sweep in sweeps]
-    # The same method from two runs is told apart by where it lies.
-    return [
-        dataclasses.replace(sweep, method=f"{sweep.method} ({directory})")
-        if names.count(sweep.method) > 1
-        else sweep
-        for sweep, directory in zip(sweeps, directories, strict=True)
-    ]
+    methods = [sweep.method for sweep in sweeps]
+    for method in {method for method in methods if methods.count(method) > 1}:
+        alike = [place for place, name in enumerate(methods) if name == method]
+        for place, apart in zip(alike, _apart([directories[place] for place in alike]), strict=True):
+            sweeps[place] = dataclasses.replace(sweeps[place], method=f"{method} ({apart})")
+    return sweeps
+
+
+def _apart(directories: list[Path]) -> list[str]:
+    """What tells runs of one method apart: a setting or two, or else where they lie."""
+    settings = [runs.settings(runs.read_config(directory)) for directory in directories]
+    names = dict.fromkeys(name for each in settings for name in each)
+    differing = [name for name in names if len({str(each.get(name)) for each in settings}) > 1]
+    told = [", ".join(f"{name} {each.get(name)}" for name in differing) for each in settings]
+    is_short = len(differing) <= 2 and len(set(told)) == len(told)
+    return told if is_short else [str(directory) for directory in directories]
 
 
 def read_history(directory: Path) -> History:

@@ -240,9 +240,10 @@ def test_a_stopped_grid_goes_on(toy: Path, tmp_path: Path) -> None:
 
 
 PROGRAM = """
-import json, sys
+import json, signal, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background do not have
 import jax
 from cwbc import training
 training.SAVE_INTERVAL = {interval}
@@ -354,7 +355,10 @@ def test_all_devices_work(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     with endless.start() as stopped:
         wait_for(lambda: len(list(endless.root.glob("*/checkpoint.safetensors"))) == 2, stopped)
         stopped.send_signal(signal.SIGINT)  # as Ctrl-C does, where nobody handles it
-        stopped.communicate(timeout=60)
+        try:
+            stopped.communicate(timeout=60)
+        finally:
+            stopped.kill()
     assert stopped.returncode not in (0, None)
     assert len(endless.begun()) == 2
     assert not tables(endless.root)

@@ -63,7 +63,10 @@ def test_ctrl_c_saves(tmp_path: Path) -> None:
     while not list(root.glob("*/metrics.jsonl")) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode not in (0, None)
     assert "saving; Ctrl-C again stops at once" in said
     assert "KeyboardInterrupt: all is saved; the same program goes on from here" in said
