@@ -117,7 +117,8 @@ def test_other_settings_need_another_place_or_overwrite(
 def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = shutil.copytree(compared / "out", tmp_path / "out")
     assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu") == 2
-    assert "was measured with other targets or episodes, or in another" in capsys.readouterr().err
+    expected = "measured otherwise: 21 asked returns, now 2, 2 episodes each, now 1; --overwrite replaces it"
+    assert expected in capsys.readouterr().err
     assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu", "--overwrite") == 0
     rows = list(csv.DictReader((out / "rvs" / "results.csv").read_text().splitlines()))
     assert {row["target"] for row in rows} == {"1.0", "2.0"}
@@ -145,7 +146,7 @@ def test_nothing_finished_is_overwritten(
         "is a run itself": ("compare", dataset, "bc", *TINY, "--out", out / "rvs"),
         "keeps its own results": ("report", out / "rvs", out / "rvs+cwbc", "--out", out / "rvs"),
         # found before bc is trained
-        "or in another environment": ("compare", dataset, "bc", "rvs", *TINY, "--targets=1", "--out", out),
+        "asked returns, now 1; ": ("compare", dataset, "bc", "rvs", *TINY, "--targets=1", "--out", out),
         "is not empty and holds no run": ("train", dataset, "bc", *TINY[:-1], "--out", tmp_path),
         "holds other files, such as mine.txt": ("compare", dataset, "rvs", *TINY, "--out", tmp_path / "mine"),
         "give another --out": ("report", out, "--out", tmp_path / "mine"),
@@ -211,7 +212,7 @@ def test_results_belong_to_their_environment(
 ) -> None:
     out = shutil.copytree(compared / "out", tmp_path / "out")
     assert run("evaluate", out / "rvs", "--env=CartPole-v1", "--episodes=2", "--device=cpu") == 2
-    assert "or in another environment" in capsys.readouterr().err
+    assert "in cwbc-toy-v0, now in CartPole-v1" in capsys.readouterr().err
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     assert run("train", dataset, "bc", *TINY[:-1], "--out", tmp_path / "bc") == 0
     assert run("evaluate", tmp_path / "bc", f"--env={ENVIRONMENT}", "--episodes=1", "--device=cpu") == 0

@@ -50,34 +50,39 @@ def check_results(
     if overwrite or not (directory / runs.SUMMARY).exists():
         return
     try:
-        same = _is_measured(directory, environment, targets, episodes)
+        differences = _differences(directory, environment, targets, episodes)
     except InputError as error:  # what is left of them may be of use to somebody
         raise InputError(f"{error}; --overwrite measures {directory} again") from error
-    if not same:
-        raise InputError(
-            f"{directory / runs.RESULTS} was measured with other targets or episodes, or in another "
-            "environment; --overwrite replaces it"
-        )
+    if differences:
+        told = f"{directory / runs.RESULTS} was measured otherwise: {', '.join(differences)}"
+        raise InputError(f"{told}; --overwrite replaces it")
 
 
 def is_measured(directory: Path, environment: str, targets: tuple[float, ...], episodes: int) -> bool:
     """Whether a run has results that were measured in just this way; damaged ones are none."""
     try:
-        return _is_measured(directory, environment, targets, episodes)
+        is_there = (directory / runs.SUMMARY).exists()
+        return is_there and not _differences(directory, environment, targets, episodes)
     except InputError:
         return False
 
 
-def _is_measured(directory: Path, environment: str, targets: tuple[float, ...], episodes: int) -> bool:
-    if not (directory / runs.SUMMARY).exists():
-        return False
+def _differences(directory: Path, environment: str, targets: tuple[float, ...], episodes: int) -> list[str]:
+    """In what the results of a run are others than these."""
     (sweep,) = read_sweeps([directory])
-    return (
-        sweep.seeds.tolist() == runs.read_config(directory)["seeds"]
-        and measured_on(directory).environment == environment
-        and tuple(sweep.targets.tolist()) == targets
-        and sweep.returns.shape[2] == episodes
-    )
+    seeds, was = runs.read_config(directory)["seeds"], measured_on(directory).environment
+    asked, each = tuple(sweep.targets.tolist()), sweep.returns.shape[2]
+    found = []
+    if sweep.seeds.tolist() != seeds:
+        found.append(f"{len(sweep.seeds)} seeds, now {len(seeds)}")
+    if was != environment:
+        found.append(f"in {was}, now in {environment}")
+    if asked != targets:
+        others = " others" if len(asked) == len(targets) else ""
+        found.append(f"{len(asked)} asked returns, now {len(targets)}{others}")
+    if each != episodes:
+        found.append(f"{each} episodes each, now {episodes}")
+    return found
 
 
 def measured_on(directory: Path) -> DatasetSummary:
