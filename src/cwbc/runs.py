@@ -256,9 +256,9 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
 def settings(config: dict[str, Any]) -> dict[str, Any]:
     """The options of a run's method and training, by the names that `cwbc.train` has for them."""
-    parts = [part for part in config["method"].values() if isinstance(part, dict)]
-    named = {name: value for part in (*parts, config["training"]) for name, value in part.items()}
-    return {**named, "seeds": len(config["seeds"]), "kind": [part.get("kind") for part in parts]}
+    parts = [*(part for part in config["method"].values() if isinstance(part, dict)), config["training"]]
+    named = {name: value for part in parts for name, value in part.items() if name != "kind"}
+    return {**named, "seeds": len(config["seeds"])}
 
 
 def _differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from cwbc import runs
 from cwbc.grids.cells import Cell as GridCell
+from cwbc.methods import to_json
 from cwbc.reporting.tables import Cell, Column, Row, Table
 
 
@@ -39,13 +40,8 @@ def _values(cells: Sequence[GridCell]) -> dict[str, list[str]]:
 
 def _settings(cell: GridCell) -> dict[str, str]:
     """All options of a cell's method and training by their names, in words."""
-    method = cell.method
-    parts = (method.network, method.condition, method.weighting, method.regularizer, method.optimizer)
-    named: dict[str, Any] = {"method": method.name}
-    for part in (*parts, cell.training):
-        if part is not None:
-            named |= {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    named |= {"seeds": len(cell.seeds), "episodes": cell.episodes}
+    parts = {"method": to_json(cell.method), "training": to_json(cell.training), "seeds": cell.seeds}
+    named = {"method": cell.method.name, **runs.settings(parts), "episodes": cell.episodes}
     return {name: _words(value) for name, value in named.items()}
 
 

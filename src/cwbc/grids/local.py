@@ -167,8 +167,8 @@ class _Engine:
     def _work(self, mine: list[_Held], shelf: Shelf) -> None:
         reason = self._failure(mine, shelf)
         left = [held for held in mine if held.cell.directory not in self._settled]
-        if reason is None or any(held.lease.is_lost() for held in left):
-            return  # in the latter case its new owner was in the way
+        if reason is None or not left or any(held.lease.is_lost() for held in left):
+            return  # in the last case its new owner was in the way
         if len(left) == 1:
             self._settle(left[0].cell, reason=reason)
             return
