@@ -8,12 +8,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy_cells import toy_cells
 from toys import write_toy
 
 import cwbc
+from cwbc.grids.outcomes import Results
 from cwbc.runs import steps_done
 
 
@@ -42,6 +44,20 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         cwbc.run(cells, tmp_path, engine="rey")  # type: ignore[arg-type]
     with pytest.raises(cwbc.InputError, match="give engine='ray' with it"):
         cwbc.run(cells, tmp_path, address="there:6379")
+
+
+def test_the_other_engine_is_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def run(cells: object, root: object, **named: Any) -> Results:
+        asked.update(named, cells=cells, root=root)
+        return Results([], [])
+
+    monkeypatch.setattr("cwbc.grids.on_ray.run", run)
+    cells = toy_cells("toy.hdf5", 1)
+    cwbc.run(cells, "there", engine="ray", address="head:6379")
+    assert (asked["cells"], asked["root"], asked["address"]) == (cells, "there", "head:6379")
+    assert asked["should_stop"]() is False
 
 
 PROGRAM = """
