@@ -65,5 +65,4 @@ def test_the_time_left_goes_by_what_was_finished_since_the_beginning(monkeypatch
         "4/9 cells finished, 1 failed, about 27 min left",
         "6/9 cells finished, 1 failed, about 16.8 h left",
         "8/9 cells finished, 1 failed",
-        "8/9 cells finished, 1 failed",
     ]

@@ -124,6 +124,7 @@ class _Lines:
         self._last = time.monotonic()
         self._standing: Standing | None = None
         self._told: Standing | None = None
+        self._said = ""
 
     def show(self, standing: Standing) -> None:
         self._standing, left = standing, self._pace.left(standing)
@@ -134,8 +135,9 @@ class _Lines:
             self._print("; ".join(part for part in parts if part))
 
     def finish(self) -> None:
-        if self._standing is not None:
+        if self._standing is not None and self._standing.headline != self._said:
             self._print(self._standing.headline)
 
     def _print(self, text: str) -> None:
+        self._said = text
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
