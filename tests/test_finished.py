@@ -47,6 +47,12 @@ def test_results_are_those_of_all_seeds(measured: Path) -> None:
     rows = (measured / "results.csv").read_text().splitlines(keepends=True)
     (measured / "results.csv").write_text("".join(row for row in rows if not row.startswith("rvs,1,")))
     assert not is_measured(measured, *ASKED)
+    head, *lines = rows
+    (measured / "results.csv").write_text("".join([head, *reversed(lines)]))  # sorted by a spreadsheet
+    assert is_measured(measured, *ASKED)
+    (measured / "config.json").write_text('{"method": {}, "seeds": [0, 2]}')
+    with pytest.raises(InputError, match="measured otherwise: 2 seeds, now 2 others; --overwrite"):
+        check_results(measured, *ASKED, overwrite=False)
 
 
 @pytest.mark.parametrize(

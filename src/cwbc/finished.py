@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -70,19 +71,22 @@ def is_measured(directory: Path, environment: str, targets: tuple[float, ...], e
 def _differences(directory: Path, environment: str, targets: tuple[float, ...], episodes: int) -> list[str]:
     """In what the results of a run are others than these."""
     (sweep,) = read_sweeps([directory])
-    seeds, was = runs.read_config(directory)["seeds"], measured_on(directory).environment
+    seeds, was = runs.read_config(directory).get("seeds", []), measured_on(directory).environment
     asked, each = tuple(sweep.targets.tolist()), sweep.returns.shape[2]
     found = []
-    if sweep.seeds.tolist() != seeds:
-        found.append(f"{len(sweep.seeds)} seeds, now {len(seeds)}")
+    if set(sweep.seeds.tolist()) != set(seeds):
+        found.append(f"{len(sweep.seeds)} seeds, now {len(seeds)}{_others(sweep.seeds, seeds)}")
     if was != environment:
         found.append(f"in {was}, now in {environment}")
     if asked != targets:
-        others = " others" if len(asked) == len(targets) else ""
-        found.append(f"{len(asked)} asked returns, now {len(targets)}{others}")
+        found.append(f"{len(asked)} asked returns, now {len(targets)}{_others(asked, targets)}")
     if each != episodes:
         found.append(f"{each} episodes each, now {episodes}")
     return found
+
+
+def _others(these: Sized, those: Sized) -> str:
+    return " others" if len(these) == len(those) else ""
 
 
 def measured_on(directory: Path) -> DatasetSummary:
@@ -96,14 +100,15 @@ def measured_on(directory: Path) -> DatasetSummary:
         raise InputError(f"{directory} is not evaluated yet; `cwbc evaluate {directory}` does it")
     try:
         return DatasetSummary.from_json(json.loads(path.read_text())["dataset"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, FileNotFoundError) as error:  # the last, if it is just replaced
         raise InputError(f"{path} is damaged: {error}") from error
 
 
 def is_run(directory: Path) -> bool:
     """Whether it holds one run: its parameters or, where somebody left these behind, its results."""
-    is_measured_run = (directory / runs.SUMMARY).exists() and _holds(directory / runs.CONFIG, "method")
-    return (directory / CHECKPOINT).exists() or is_measured_run
+    # os.path: what may not be looked into is none, and no error.
+    is_measured_run = os.path.exists(directory / runs.SUMMARY) and _holds(directory / runs.CONFIG, "method")
+    return os.path.exists(directory / CHECKPOINT) or is_measured_run
 
 
 def find_runs(path: Path) -> list[Path]:

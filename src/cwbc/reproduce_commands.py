@@ -34,6 +34,7 @@ from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import RESULTS
 from cwbc.tracking import parse_trackers
+from cwbc.training import Interrupted
 from cwbc.wording import counted
 
 if TYPE_CHECKING:
@@ -133,8 +134,8 @@ def _checked(command: Reproduce) -> Extent:
 
 
 def _names(text: str | None) -> list[str] | None:
-    """What a list of names asks for, whatever their order and blanks."""
-    return None if text is None else sorted({name.replace(" ", "") for name in text.split(",")})
+    """What a list of names asks for, whatever their order, blanks and capitals."""
+    return None if text is None else sorted({name.replace(" ", "").lower() for name in text.split(",")})
 
 
 def _changes(command: Reproduce) -> dict[str, str]:
@@ -195,6 +196,8 @@ def _run(cells: Sequence[Cell], command: Reproduce, session: Session) -> Results
     with shown(session.console) as show:
         results = run(cells, root, notes=notes, progress=show, should_stop=lambda: session.stopping)
     session.training = False
+    if session.stopping:  # asked for at the very end: what is trained is saved
+        raise Interrupted
     return results
 
 

@@ -170,8 +170,8 @@ def _mistake(row: dict[str, str]) -> str:
         try:
             int(text) if is_whole else float(text)
         except ValueError:
-            break
-    return f"{column} is {text!r}; expected {'a whole number' if is_whole else 'a number'}"
+            return f"{column} is {text!r}; expected {'a whole number' if is_whole else 'a number'}"
+    return "the line is too short"
 
 
 def _name(method: str, cell: _Cell) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from cwbc.errors import InputError
@@ -60,5 +61,6 @@ def test_one_dataset_and_one_method_need_no_list() -> None:
     assert grid("toy", Variant("a", "rvs"), scale) == grid(["toy"], [Variant("a", "rvs")], scale)
     with pytest.raises(InputError, match="points must be a whole number, at least 1; got 0"):
         Scale("small", 10, 1, 1, points=0)
+    assert type(Scale("small", seeds=np.int64(3)).seeds) is int  # type: ignore[arg-type]
     with pytest.raises(InputError, match="episodes must be a whole number, at least 1; got '3'"):
         Scale("small", 10, 1, "3")  # type: ignore[arg-type]

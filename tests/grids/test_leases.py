@@ -195,5 +195,7 @@ def test_a_file_system_that_is_away_for_a_moment_takes_nothing(
             away.setattr(Path, "read_text", fails)
             lease.check()
         lease.check()
+        lease.path.write_text("")  # as a file server that crashed may leave it
+        assert lease.is_lost()
         lease.path.unlink()
         assert lease.is_lost()

@@ -85,7 +85,7 @@ def test_finished_cells_need_no_room_to_write(
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
     assert len(local.run(toy_cells(toy, 1), tmp_path).outcomes) == 1
-    with pytest.raises(InputError, match="cannot be written to, and not all of its cells are finished"):
+    with pytest.raises(InputError, match="cannot be written to, and 1 of 2 cells are not finished"):
         local.run(toy_cells(toy, 2), tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
@@ -290,8 +290,11 @@ class Processes:
 
 
 def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 100
     while not condition():
-        assert process.poll() is None, "it ended before that"
+        if process.poll() is not None or time.monotonic() > until:
+            process.kill()
+            pytest.fail("it ended before that, or never comes to it")
         time.sleep(0.01)
 
 

@@ -59,6 +59,14 @@ def test_the_other_engine_is_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (asked["cells"], asked["root"], asked["address"]) == (cells, "there", "head:6379")
     assert asked["should_stop"]() is False
 
+    def stopped(*_: object, **named: Any) -> Results:
+        signal.raise_signal(signal.SIGINT)  # when nobody asks any more
+        return Results([], [])
+
+    monkeypatch.setattr("cwbc.grids.on_ray.run", stopped)
+    with pytest.raises(KeyboardInterrupt, match="all is saved"):
+        cwbc.run(cells, "there", engine="ray")
+
 
 PROGRAM = """
 import sys
@@ -76,7 +84,8 @@ def test_ctrl_c_saves(tmp_path: Path) -> None:
     program = PROGRAM.format(path=sys.path, steps=10**6)
     command = [sys.executable, "-c", program, str(toy), str(root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not list(root.glob("*/metrics.jsonl")) and process.poll() is None:
+    until = time.monotonic() + 100
+    while not list(root.glob("*/metrics.jsonl")) and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     try:

@@ -51,6 +51,8 @@ def test_the_time_left_goes_by_what_was_finished_since_the_beginning(monkeypatch
             (600, Standing(9, 4, 0, BUSY.running)),  # and takes its time
             (40, Standing(9, 4, 1, BUSY.running)),
             (120_000, Standing(9, 6, 1, BUSY.running)),
+            (1, Standing(9, 7, 1, BUSY.running)),
+            (90_000, Standing(9, 7, 1, BUSY.running[:1])),  # the last one takes longer than all others
             (1, Standing(9, 8, 1)),
         ):
             now += seconds
@@ -64,5 +66,7 @@ def test_the_time_left_goes_by_what_was_finished_since_the_beginning(monkeypatch
         "4/9 cells finished, about 7 min left",
         "4/9 cells finished, 1 failed, about 27 min left",
         "6/9 cells finished, 1 failed, about 16.8 h left",
+        "7/9 cells finished, 1 failed, about 6.7 h left",
+        "7/9 cells finished, 1 failed",
         "8/9 cells finished, 1 failed",
     ]

@@ -74,6 +74,9 @@ def test_what_was_measured_is_written_as_long_as_it_may(tmp_path: Path) -> None:
     assert measured(2) == {"results.csv": whole["results.csv"]}
     write_report(tmp_path, [SWEEP], DATASET, {})
     assert whole == {name: (tmp_path / name).read_bytes() for name in ("results.csv", "summary.json")}
+    other = dataclasses.replace(SWEEP, returns=RETURNS + 1)
+    write_measured(tmp_path, [other], DATASET, {}, lambda: None)
+    assert {path.name for path in tmp_path.glob("*.*")} == {"results.csv", "summary.json"}  # no old pictures
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -13,29 +13,28 @@ from cwbc.reporting.tables import Cell, Column, Row, Table
 
 def table(cells: Sequence[GridCell]) -> Table:
     """A row per label; a column per setting that is not the same for all that have it."""
-    found = {cell.label: _settings(cell) for cell in cells}
-    differing = [name for name, values in _values(cells).items() if len(values) > 1]
-    columns = [Column(name) for name in ("method", *differing)]
-    rows = [
-        Row(label, [Cell(settings.get(column.name)) for column in columns], series=label)
-        for label, settings in found.items()
-    ]
+    differing = [name for name, values in _values(cells).items() if len(values) > 1 or name == "method"]
+    columns = [Column(name) for name in differing]
+    rows = []
+    for label in dict.fromkeys(cell.label for cell in cells):
+        found = _values([cell for cell in cells if cell.label == label])  # as a rule one of each
+        rows.append(Row(label, [Cell(" or ".join(found.get(c.name, [])) or None) for c in columns], label))
     return Table("label", columns, rows, title="What the labels stand for")
 
 
 def shared(cells: Sequence[GridCell]) -> str:
     """The settings that are the same for all that have them."""
-    alike = {name: values[0] for name, values in _values(cells).items() if len(values) == 1}
-    return ", ".join(f"{name} {value}" for name, value in alike.items())
+    alike = {name: values for name, values in _values(cells).items() if len(values) == 1 and name != "method"}
+    return ", ".join(f"{name} {value}" for name, (value,) in alike.items())
 
 
 def _values(cells: Sequence[GridCell]) -> dict[str, list[str]]:
-    """The different values of each setting but the method."""
+    """The different values of each setting."""
     values: dict[str, dict[str, None]] = {}
     for cell in cells:
         for name, value in _settings(cell).items():
             values.setdefault(name, {})[value] = None
-    return {name: list(found) for name, found in values.items() if name != "method"}
+    return {name: list(found) for name, found in values.items()}
 
 
 def _settings(cell: GridCell) -> dict[str, str]:

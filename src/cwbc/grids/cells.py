@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from cwbc.device import default_precision
 from cwbc.errors import InputError, require
 from cwbc.methods import Method, Preset, Training, sized, with_all_options
@@ -76,6 +78,9 @@ class Scale:
     def __post_init__(self) -> None:
         for name in ("steps", "seeds", "episodes", "points"):
             count = getattr(self, name)
+            if isinstance(count, np.integer):
+                count = int(count)
+                object.__setattr__(self, name, count)
             is_left_open = count is None and name in ("steps", "points")
             valid = is_left_open or (isinstance(count, int) and count >= 1)
             require(valid, name, repr(count), "a whole number, at least 1")

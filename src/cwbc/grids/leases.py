@@ -33,9 +33,9 @@ def acquire(folder: Path, seconds: float = SECONDS) -> Lease | None:
     last, path = _last(folder)
     if path is not None and _is_held(path, seconds):
         return None
-    folder.mkdir(parents=True, exist_ok=True)
     path, owner = folder / str(last + 1), {**_myself(), "seconds": seconds, "token": uuid.uuid4().hex}
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         with path.open("x") as file:
             json.dump(owner, file)
     except (FileExistsError, FileNotFoundError):  # another was quicker, to take it or to finish all
@@ -81,6 +81,8 @@ class Lease:
         except OSError as error:
             # A file system that is away for a moment has given it to nobody.
             return error.errno in (errno.ENOENT, errno.ESTALE)
+        except (ValueError, KeyError, TypeError):  # damaged, so that nobody sees whose it is
+            return True
 
     def release(self, finished: bool = False) -> None:
         """Let others have it; where all is finished, nothing stays behind."""

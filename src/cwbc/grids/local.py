@@ -20,7 +20,7 @@ from cwbc.errors import DivergenceError, InputError
 from cwbc.grids import leases
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.prepared import ROOT, Prepared, Shelf, groups, prepare
+from cwbc.grids.prepared import ROOT, Prepared, Shelf, check_room, groups, prepare
 from cwbc.grids.standing import Running, Show, Standing
 from cwbc.measuring import measure
 from cwbc.policy import Policies
@@ -54,6 +54,7 @@ def run(
     shelf = Shelf()
     reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
     prepared = prepare(cells, root, notes or {}, shelf, reading)
+    check_room(prepared, root)
     return gather(prepared, settle(prepared, shelf, tell, should_stop, lease_seconds))
 
 

@@ -24,7 +24,7 @@ from cwbc.grids import leases, local
 from cwbc.grids.cells import Cell
 from cwbc.grids.clusters import connected, resources
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.prepared import LEASES, ROOT, Prepared, Shelf, groups, prepare
+from cwbc.grids.prepared import LEASES, ROOT, Prepared, Shelf, check_room, groups, prepare
 from cwbc.grids.standing import Running, Show, Standing
 from cwbc.training import Interrupted
 
@@ -56,6 +56,7 @@ def run(
     cells = [dataclasses.replace(cell, dataset=_anywhere(cell.dataset)) for cell in cells]
     reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
     prepared = prepare(cells, root, notes or {}, Shelf(), reading)
+    check_room(prepared, root)
     unique = {each.directory: each for each in prepared}
     waiting = [each for each in unique.values() if not each.is_finished()]
     reasons: dict[Path, str] = {}

@@ -126,10 +126,16 @@ def prepare(
         for number, cell in enumerate(cells):
             if cell.dataset == name:
                 prepared[number] = _prepared(cell, root, known, recording.data, summary)
-    is_kept_as_it_is = root.is_dir() and not os.access(root, os.W_OK)  # which is fine for what is finished
-    if is_kept_as_it_is and not all(each.is_finished() for each in prepared.values()):
-        raise InputError(f"{root} cannot be written to, and not all of its cells are finished")
     return [prepared[number] for number in range(len(cells))]
+
+
+def check_room(prepared: Sequence[Prepared], root: Path) -> None:
+    """Refuse a directory that cannot be written to, which is fine for what is finished."""
+    if root.is_dir() and not os.access(root, os.W_OK):
+        left = sum(not each.is_finished() for each in prepared)
+        if left:
+            told = f"{left} of {len(prepared)} cells are not finished"
+            raise InputError(f"{root} cannot be written to, and {told}; give another directory")
 
 
 def _prepared(

@@ -49,16 +49,18 @@ def run(
         run_all = functools.partial(on_ray.run, address=address)
     console = Console(stderr=True)
     with shown(console) as show, _stoppable(console) as is_stopping:
-        try:
-            return run_all(cells, root, progress=show, should_stop=is_stopping)
-        except Interrupted:
-            raise KeyboardInterrupt("all is saved; the same program goes on from here") from None
+        with contextlib.suppress(Interrupted):
+            results = run_all(cells, root, progress=show, should_stop=is_stopping)
+            if not is_stopping():  # asked for at the very end: all is finished, but somebody wants to stop
+                return results
+        raise KeyboardInterrupt("all is saved; the same program goes on from here")
 
 
 @contextlib.contextmanager
 def _stoppable(console: Console) -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C was pressed once; a second time it interrupts as ever."""
-    if threading.current_thread() is not threading.main_thread():  # which alone can listen
+    is_main = threading.current_thread() is threading.main_thread()  # which alone can listen
+    if not is_main or signal.getsignal(signal.SIGINT) is None:  # not of Python, so it could not be set back
         yield lambda: False
         return
     stopping = threading.Event()

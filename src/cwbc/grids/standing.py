@@ -92,7 +92,8 @@ class _Pace:
             return ""
         each = (last - began) / done
         # What runs is on its way, but one that takes longer than others does not bring the end nearer.
-        return f", about {_duration(max(each * rest - (now - last), each * (rest - 1)))} left"
+        left = max(each * rest - (now - last), each * (rest - 1))
+        return f", about {_duration(left)} left" if left >= 1 else ""
 
 
 def _duration(seconds: float) -> str:

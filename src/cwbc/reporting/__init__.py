@@ -18,7 +18,7 @@ from cwbc.reporting.report import report_page, scores_table
 from cwbc.reporting.training import Histories
 from cwbc.reporting.training_figures import returns_figure, training_figure
 from cwbc.results import MethodSummary, Sweep, results_text, summarize
-from cwbc.runs import RESULTS, SUMMARY
+from cwbc.runs import REPORT, RESULTS, SUMMARY
 from cwbc.tasks import Task
 from cwbc.wording import landmarks, value_and_interval
 
@@ -114,7 +114,8 @@ def _write_results(
 ) -> None:
     text = results_text(sweeps, Task(**summary["task"]))
     if not _holds(directory, text, summary["dataset"]):
-        (directory / SUMMARY).unlink(missing_ok=True)  # first: beside other results it would tell lies
+        for name in (SUMMARY, *REPORT):  # first: beside other results they would tell lies
+            (directory / name).unlink(missing_ok=True)
     write_atomically(directory / RESULTS, text, before_replacing)
 
 
