@@ -38,11 +38,22 @@ def test_a_run_directory_is_evaluated_over_the_default_sweep(tmp_path: Path) -> 
     assert cwbc.Policy.load(tmp_path / "bc").about["seed"] == 7
 
 
+def test_seeds_may_be_numpy_s(tmp_path: Path) -> None:
+    kept = cwbc.train(DATA, "bc", seeds=np.array([4, 2]), directory=tmp_path / "bc", **TINY)  # type: ignore[arg-type]
+    assert kept.seeds == (4, 2)
+    assert cwbc.train(DATA, "bc", seeds=np.int64(2), **TINY).seeds == (0, 1)  # type: ignore[arg-type]
+
+
 def test_mistakes_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(cwbc.InputError, match="rvs has no option coefficient, speed"):
         cwbc.train(DATA, "rvs", coefficient=1.0, speed=3)
-    with pytest.raises(cwbc.InputError, match="seeds must be at least one"):
+    with pytest.raises(cwbc.InputError, match="seeds must be at least 1; got 0"):
         cwbc.train(DATA, "rvs", seeds=0)
+    with pytest.raises(cwbc.InputError, match="seeds must be at most 10,000; got 100000000000"):
+        cwbc.train(DATA, "rvs", seeds=100_000_000_000)
+    for wrong in (2.0, [0.5, 1], "two", True):
+        with pytest.raises(cwbc.InputError, match="seeds must be a whole number, or a list of such"):
+            cwbc.train(DATA, "rvs", seeds=wrong)  # type: ignore[arg-type]
     with pytest.raises(cwbc.InputError, match="seeds must be at least one, all different"):
         cwbc.train(DATA, "rvs", seeds=[1, 1])
     with pytest.raises(cwbc.InputError, match="unknown preset 'Paper'; did you mean 'paper'"):

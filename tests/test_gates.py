@@ -35,6 +35,14 @@ def test_limits_are_parsed_with_their_method() -> None:
     assert parse([], []) == []
 
 
+def test_a_limit_may_name_runs_that_settings_tell_apart() -> None:
+    both = "rvs (width 8, steps 5):ood_retention=0.1, rvs (width 9, steps 5):at_expert=2"
+    assert parse([both], []) == [
+        Gate("ood_retention", 0.1, "rvs (width 8, steps 5)"),
+        Gate("at_expert", 2.0, "rvs (width 9, steps 5)"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("under", "over", "message"),
     [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from test_cli import modules_of, run
 
+from cwbc import runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting import write_report
 from cwbc.results import Sweep
@@ -52,6 +53,26 @@ def test_a_method_below_its_limit_ends_with_1_and_the_report_is_written(
     assert said.err == "failed: rvs: ood_retention is 0.2, below 0.9\n"
     assert "report.html" in said.out
     assert list(json.loads((out / "summary.json").read_text())["methods"]) == ["rvs", "rvs+cwbc"]
+
+
+def test_a_run_that_is_being_measured_is_left_alone(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with runs.held(out / "rvs"):
+        assert run("report", out / "rvs") == 2
+        assert "another process is working in" in capsys.readouterr().err
+        assert run("report", out) == 0  # reads it only
+    assert run("report", out / "rvs") == 0
+
+
+def test_runs_of_one_method_have_times_of_their_own(out: Path, tmp_path: Path) -> None:
+    again = finish(tmp_path / "again", "rvs", 5.0, 10.0, 2.0)
+    config = json.loads((again / "config.json").read_text())
+    config["training"]["steps"] = 30
+    (again / "config.json").write_text(json.dumps(config))
+    (again / "metrics.jsonl").write_text('{"step": 30, "seconds": 7.0}\nnull\n{"step": 31}\n')
+    assert run("report", out / "rvs", again, "--out", tmp_path / "both") == 0
+    page = (tmp_path / "both" / "report.html").read_text()
+    assert "rvs (steps 30): 7 s" in page
+    assert "rvs (steps 20): unknown" in page
 
 
 def test_limits_that_are_kept_end_with_0(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -86,6 +87,7 @@ GOOD = "rvs,0,10,0,1.5,7.5,1000"
             [HEADER, GOOD, "rvs,1,10,0,high,7.5,1"],
             r"results.csv, line 3: return is 'high'; expected a number",
         ),
+        ([HEADER, f"rvs,{10**20},10,0,1,1,1"], r"line 2: seed 10+, length 1; expected whole numbers below 2"),
         ([HEADER, "rvs,0.5,10,0,1,1,1"], r"line 2: seed is '0.5'; expected a whole number"),
         ([HEADER, "rvs,0,nan,0,1,1,1"], r"line 2: target is 'nan'; expected a finite number"),
         ([HEADER, "rvs,0,10,0,1,1"], r"line 2: length is ''; expected a whole number"),
@@ -157,18 +159,27 @@ def test_one_seed_has_values_but_no_intervals() -> None:
 
 
 def test_targets_that_were_not_asked_are_absent() -> None:
-    summary = summarize(sweep([[[4.0], [8.0]]], (5.000004, 9.9)), TASK, best=5.0)
-    assert summary["at_dataset_best"] is not None  # within a millionth
+    summary = summarize(sweep([[[4.0], [8.0]]], (5.0000004, 9.9)), TASK, best=5.0)
+    assert summary["at_dataset_best"] is not None  # as sweeps round their targets
     assert summary["at_expert"] is None
     assert summary["at_twice_expert"] is None
     assert summary["ood_retention"] is None
+
+
+def test_large_returns_that_lie_close_are_different_ones() -> None:
+    targets = (999_999.5, 1_000_000.0, 1_000_000.5)
+    task = dataclasses.replace(TASK, random_score=999_999.0, expert_score=1_000_000.0)
+    one = sweep([[[999_999.5], [1_000_000.0], [0.0]]], targets)
+    assert summarize(one, task, best=1_000_000.0)["calibration_error"] == pytest.approx(
+        {"value": 0.0, "low": None, "high": None}  # the collapse is beyond the best
+    )
 
 
 def test_calibration_counts_targets_up_to_the_best_and_monotonicity_all() -> None:
     targets = (2.0, 4.0, 6.0, 20.0)
     one = sweep([[[2.0, 4.0], [5.0, 5.0], [8.0, 8.0], [2.0, 2.0]]], targets)
     # Scores are five times the returns: 15 25 40 10, asked were 10 20 30 100.
-    summary = summarize(one, TASK, best=5.999999)  # as sweeps round their targets
+    summary = summarize(one, TASK, best=5.9999996)  # as sweeps round their targets
     assert summary["calibration_error"] == {"value": pytest.approx(20 / 3), "low": None, "high": None}
     assert summary["monotonicity"] == {"value": pytest.approx(1 - 30 / 40), "low": None, "high": None}
     assert summarize(one, TASK, best=5.0)["calibration_error"] == pytest.approx(

@@ -11,7 +11,7 @@ from cwbc import evaluation
 from cwbc.datasets import load
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
-from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_all_options
+from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.policy import Policies
 from cwbc.results import Sweep
 from cwbc.tasks import task_for
@@ -54,10 +54,7 @@ def train(
         options.setdefault("precision", default_precision())
     chosen = named if isinstance(method, str) else method
     chosen, settings = with_all_options(chosen, training or preset_training, options)
-    seeds = DEFAULT_SEEDS[preset] if seeds is None else seeds
-    which = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not which or len(set(which)) < len(which) or min(which) < 0 or max(which) >= 2**32:
-        raise InputError(f"seeds must be at least one, all different, from 0 to 2^32 - 1; got {seeds}")
+    which = seeds_of(DEFAULT_SEEDS[preset] if seeds is None else seeds)
     if data_on not in (None, "device", "host"):
         raise unknown("place for the data", data_on, ("device", "host"))
     place = None if directory is None else Path(directory)

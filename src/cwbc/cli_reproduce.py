@@ -37,7 +37,7 @@ class Reproduce:
     precision: Precision = None
     """Of the hidden matrix products (default: bfloat16 on a GPU, float32 on a CPU)."""
     out: Directory = None
-    """Directory of the report (default: runs/reproduce/ITEM, with -d4rl, -quick or -part-... as asked)."""
+    """Directory of the report (default: runs/reproduce/ITEM, with -quick, -part-... as asked)."""
     cells: Directory = None
     """Directory of the trainings, which items share (default: runs/cells)."""
     track: Trackers = None

@@ -108,7 +108,7 @@ class Session:
                 policies = self._train(plan, method, settings, directory, tracking)
                 with runs.held(directory):
                     self._sweep(directory, policies, tracking, data.environment, *asked)
-        configs = {directory.name: runs.read_config(directory) for directory in directories}
+        configs = {directory.name: runs.read_config(directory) for directory in find_runs(root)}
         write_atomically(root / runs.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
         report_commands.write(root, directories)
 
@@ -144,8 +144,11 @@ class Session:
         for directory, environment, asked in planned:
             with runs.held(directory), tracked(track, self.warn) as tracking:
                 runs.track(directory, tracking)
-                self._sweep(directory, Policies.load(directory), tracking, environment, *asked)
+                is_all = directory == root  # its pictures are those of the report below
+                self._sweep(directory, Policies.load(directory), tracking, environment, *asked, not is_all)
         report_commands.write(root, found)
+        if found == [root] and (root.parent / runs.SUMMARY).exists():
+            self.say(f"`cwbc report {root.parent}` shows it beside the others there")
 
     def demo(self, command: cli.Demo) -> None:
         self.say(f"{DEMO_DATA}: a HalfCheetah that learns to run, from random steps to medium")
@@ -218,6 +221,7 @@ class Session:
         environment: str,
         targets: tuple[float, ...],
         episodes: int,
+        illustrated: bool = True,
     ) -> None:
         name = policies.design.method.name
         if is_measured(directory, environment, targets, episodes):
@@ -227,5 +231,6 @@ class Session:
         rows = len(policies.seeds) * len(targets) * episodes
         self.say(f"{name}: {len(targets)} asked returns, {rows:,} episodes")
         with progress(self.console, f"evaluating {name}", policies.design.horizon, "steps") as update:
-            sweep, dataset = measure(directory, policies, environment, targets, episodes, update)
+            asked = (environment, targets, episodes)
+            sweep, dataset = measure(directory, policies, *asked, update, illustrated=illustrated)
         tracking.show(sweep, dataset)

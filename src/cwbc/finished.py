@@ -166,12 +166,15 @@ def measured_with(directory: Path) -> dict[str, str]:
 
 
 def provenance(
-    directories: list[Path], measured: Sequence[Mapping[str, str]] | None = None
+    directories: list[Path],
+    measured: Sequence[Mapping[str, str]] | None = None,
+    names: Sequence[str] | None = None,
 ) -> dict[str, str]:
     """How runs came about, for people to read.
 
     Args:
         measured: the versions that each was measured with, by default those on disk.
+        names: how each is called, by default by its method.
     """
     configs = {directory: runs.read_config(directory) for directory in directories}
     sittings = [runs.sittings(config) for config in configs.values()]
@@ -185,14 +188,25 @@ def provenance(
         "command": each(lambda c: c["notes"].get("command", "")),
         "dataset from": each(lambda c: c["notes"].get("dataset from", "")),
         "preset": each(lambda c: c["notes"].get("preset", "")),
-        "steps": each(lambda c: f"{c['training']['steps']:,} of {c['training']['batch_size']} windows"),
+        "steps": each(_steps),
         "training time": "\n".join(
-            f"{config['method']['name']}: {_seconds(directory)}" for directory, config in configs.items()
+            f"{name}: {_seconds(directory)}"
+            for directory, name in zip(directories, names or map(_method, configs.values()), strict=True)
         ),
         "hardware": _once(_hardware(sitting["hardware"]) for of_run in sittings for sitting in of_run),
         "versions": _once(versions for of_run in trained for versions in of_run),
         "measured with": _once(v for v, known in zip(acted, trained, strict=True) if v not in known),
     }
+
+
+def _method(config: Mapping[str, Any]) -> str:
+    return str(config["method"]["name"])
+
+
+def _steps(config: Mapping[str, Any]) -> str:
+    training = config["training"]
+    products = f", {training['precision']} products" if "precision" in training else ""
+    return f"{training['steps']:,} of {training['batch_size']} windows{products}"
 
 
 def _once(lines: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -21,6 +22,7 @@ Metric = Literal[
 ]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 LOWER: tuple[Metric, ...] = ("calibration_error",)  # is better; of all others, higher is
+_COMMA = re.compile(r",(?![^(]*\))")  # not in brackets, where runs of one method have their settings
 FRACTIONS: tuple[Metric, ...] = ("ood_retention", "monotonicity")
 
 
@@ -48,8 +50,8 @@ class Gate:
 def parse(fail_under: Iterable[str], fail_over: Iterable[str]) -> list[Gate]:
     """The gates of two options, each of which may be given several times and hold several limits."""
     return [
-        *(_gate("--fail-under", text.strip()) for texts in fail_under for text in texts.split(",")),
-        *(_gate("--fail-over", text.strip()) for texts in fail_over for text in texts.split(",")),
+        *(_gate("--fail-under", text.strip()) for texts in fail_under for text in _COMMA.split(texts)),
+        *(_gate("--fail-over", text.strip()) for texts in fail_over for text in _COMMA.split(texts)),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -18,6 +19,8 @@ from cwbc.weighting import ByLength, ByReturn, TopFraction, Weighting
 
 Preset = Literal["paper", "small"]
 DEFAULT_SEEDS: Mapping[Preset, int] = {"paper": 10, "small": 3}
+_MOST_SEEDS = 10_000  # more are a mistake, and would not fit anywhere
+_LARGEST_BATCH = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +82,25 @@ class Training:
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "context"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        require(
+            self.batch_size <= _LARGEST_BATCH, "batch_size", self.batch_size, f"at most {_LARGEST_BATCH:,}"
+        )
+
+
+def seeds_of(seeds: Any, name: str = "seeds") -> tuple[int, ...]:
+    """The seeds that a number of them (then 0, 1, ...) or a list stands for, NumPy's as well."""
+    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
+        count = int(seeds)
+        require(count >= 1, name, count, "at least 1")
+        require(count <= _MOST_SEEDS, name, count, f"at most {_MOST_SEEDS:,}")
+        return tuple(range(count))
+    try:
+        which = tuple(map(operator.index, seeds))
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, or a list of such; got {seeds!r}") from None
+    valid = 0 < len(which) == len(set(which)) and min(which) >= 0 and max(which) < 2**32
+    require(valid, name, list(which), "at least one, all different, from 0 to 2^32 - 1")
+    return which
 
 
 _BASES: Mapping[str, Method] = {

@@ -17,7 +17,7 @@ from cwbc.datasets.source import Progress
 from cwbc.design import Design
 from cwbc.device import Place, default_place, default_precision, default_preset, use_device
 from cwbc.errors import InputError, require
-from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, sized, with_options
+from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
 from cwbc.tasks import Task
 from cwbc.tracking import parse_trackers
 from cwbc.trajectories import Trajectories
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cwbc import cli
 
 DEFAULT_EPISODES = 10
+_MOST_EPISODES = 100_000  # per seed and asked return, all at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +57,7 @@ class Plan:
         given = option_types.given(hyperparameters)
         if options.steps is not None:
             given["steps"] = options.steps
-        if options.seeds is not None:
-            require(options.seeds >= 1, "--seeds", options.seeds, "at least 1")
+        asked = None if options.seeds is None else seeds_of(options.seeds, "--seeds")
         check_methods(names, "paper", given)  # before the seconds that a device and a dataset take
         track = parse_trackers(options.track)
         device = use_device(options.device)
@@ -68,7 +68,7 @@ class Plan:
         if acting and data.environment is None:
             raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
         doubts = [] if recording.kept else recording.warnings()
-        seeds = tuple(range(options.seeds or DEFAULT_SEEDS[preset]))
+        seeds = asked or seeds_of(DEFAULT_SEEDS[preset])
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
         kept = store.find(data.name) if recording.kept else None
         notes = {
@@ -145,6 +145,7 @@ def sweep_plan(options: cli.SweepOptions, task: Task, best: float) -> tuple[tupl
     """The targets to ask for, and how many episodes each."""
     episodes = DEFAULT_EPISODES if options.episodes is None else options.episodes
     require(episodes >= 1, "--episodes", episodes, "at least 1")
+    require(episodes <= _MOST_EPISODES, "--episodes", episodes, f"at most {_MOST_EPISODES:,}")
     if options.targets is None:
         return task.targets(best), episodes
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +43,8 @@ def report(command: cli.Report) -> int:
     check_place(out)
     if out.is_dir() and not os.access(out, os.W_OK):
         raise InputError(f"{out} cannot be written to; give another --out")
-    failures = write(out, found, limits)
+    with runs.held(out) if found == [out] else contextlib.nullcontext():  # nobody measures it meanwhile
+        failures = write(out, found, limits)
     for line in failures:
         say(f"failed: {line}")
     return 1 if failures else 0
@@ -59,7 +61,8 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     measured = {
         sweep.method: measured_with(directory) for sweep, directory in zip(sweeps, directories, strict=True)
     }
-    summary = write_report(out, sweeps, dataset, provenance(directories), histories, measured)
+    origin = provenance(directories, names=[sweep.method for sweep in sweeps])
+    summary = write_report(out, sweeps, dataset, origin, histories, measured)
     output = Console()
     output.print(summary_table(summary))
     output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))

@@ -22,14 +22,15 @@ from cwbc.experiments import readiness, reproduction, tracked, writing
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.extent import Extent
-from cwbc.experiments.item import FULL, LESS, QUICK
+from cwbc.experiments.item import FULL, QUICK
 from cwbc.experiments.naming import short_name
 from cwbc.experiments.origins import provenance_of
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
-from cwbc.grids.prepared import ROOT, Shelf, asked_targets, prepare
+from cwbc.grids.prepared import ROOT, Shelf, prepare
 from cwbc.grids.standing import shown
+from cwbc.methods import seeds_of
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import RESULTS
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from cwbc.commands import Session
 
 DEFAULT_OUT = Path("runs/reproduce")
-_MOST_SEEDS = 10_000  # more are a mistake, and would not fit anywhere
 
 
 def list_items() -> None:
@@ -74,9 +74,10 @@ def reproduce(command: Reproduce, session: Session) -> int:
     datasets = _made(names, command.quick)
     results = Results([], [])
     if item.variants:
-        precision = command.precision or default_precision(device)
-        scale = dataclasses.replace(extent.scale, precision=precision)
-        cells = [_with_less(cell, datasets[cell.dataset]) for cell in item.cells(names, scale)]
+        scale = dataclasses.replace(
+            extent.scale, precision=extent.scale.precision or default_precision(device)
+        )
+        cells = item.cells(names, scale)
         where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
         say(f"{item.place}: {counted(len(cells), 'cell')} on {where}, below {command.cells or ROOT}")
         if where == "a CPU" and not command.quick and (left := _unfinished(cells, command)):
@@ -111,9 +112,9 @@ def _checked(command: Reproduce) -> Extent:
         raise InputError(f"which item? {', '.join(ITEMS)}; `cwbc reproduce` alone tells what they are")
     if name not in ITEMS:
         raise unknown("item", name, ITEMS)
-    for option, value in (("--seeds", command.seeds), ("--steps", command.steps)):
-        require(value is None or value >= 1, option, value, "at least 1")
-    require((command.seeds or 0) <= _MOST_SEEDS, "--seeds", command.seeds, f"at most {_MOST_SEEDS:,}")
+    require(command.steps is None or command.steps >= 1, "--steps", command.steps, "at least 1")
+    if command.seeds is not None:
+        seeds_of(command.seeds, "--seeds")
     training = {
         "--methods": command.methods,
         "--seeds": command.seeds,
@@ -129,7 +130,7 @@ def _checked(command: Reproduce) -> Extent:
         raise InputError("--address is that of a Ray cluster; give --engine ray with it")
     scale = QUICK if command.quick else FULL
     steps, seeds = command.steps or scale.steps, command.seeds or scale.seeds
-    scale = dataclasses.replace(scale, steps=steps, seeds=seeds)
+    scale = dataclasses.replace(scale, steps=steps, seeds=seeds, precision=command.precision)
     return Extent(ITEMS[name], command.data, command.quick, scale, _changes(command))
 
 
@@ -158,12 +159,6 @@ def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
                 made.Order.of(name, made.DEFAULT_SIZE if quick else made.FULL).make(progress=update)
             found[name] = DatasetSummary.of(load(name))
     return found
-
-
-def _with_less(cell: Cell, dataset: DatasetSummary) -> Cell:
-    """The same cell, asked for somewhat less than the dataset's best as well."""
-    asked = asked_targets(cell, dataset.task, dataset.best)
-    return dataclasses.replace(cell, targets=tuple(sorted({*asked, round(LESS * dataset.best, 6)})))
 
 
 def _unfinished(cells: Sequence[Cell], command: Reproduce) -> int:

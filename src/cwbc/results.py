@@ -48,8 +48,9 @@ class Sweep:
 
 def same_target(one: float, other: float) -> bool:
     """Whether two asked returns mean the same one."""
-    # The absolute part forgives that sweeps round their targets to six decimals.
-    return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+    # The absolute part forgives that sweeps round their targets to six decimals. The relative one is of a
+    # float's own size: returns of a million may well differ by one.
+    return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-6)
 
 
 class Measure(TypedDict):
@@ -157,9 +158,11 @@ def _rows(path: Path) -> Iterator[tuple[int, str, _Cell, tuple[float, int]]]:
             except (ValueError, IndexError):  # the latter where a row is too short
                 mistake = _mistake(dict(zip(found, row, strict=False)))
                 raise InputError(f"{path}, line {reader.line_num}: {mistake}") from None
+            place = f"{path}, line {reader.line_num}"
             if not math.isfinite(cell[1]):  # a simulator may explode, but nobody asks for NaN
-                place = f"{path}, line {reader.line_num}"
                 raise InputError(f"{place}: target is {target!r}; expected a finite number")
+            if max(abs(cell[0]), abs(measured[1])) >= 2**63:
+                raise InputError(f"{place}: seed {seed}, length {length}; expected whole numbers below 2^63")
             yield reader.line_num, method, cell, measured
 
 

@@ -152,9 +152,11 @@ def read_metrics(directory: Path) -> list[dict[str, Any]]:
     rows = []
     for line in text.splitlines():
         try:
-            rows.append(json.loads(line))
+            row = json.loads(line)
         except ValueError:
             break
+        if isinstance(row, dict) and {"step", "seconds"} <= row.keys():
+            rows.append(row)
     return rows
 
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from cwbc.errors import require
 from cwbc.trajectories import Trajectories
 
+_MOST_BINS = 1_000_000
+
 
 @dataclasses.dataclass(frozen=True)
 class ByLength:
@@ -38,6 +40,7 @@ class ByReturn:
 
     def __post_init__(self) -> None:
         require(self.bins >= 1, "bins", self.bins, "at least 1")
+        require(self.bins <= _MOST_BINS, "bins", self.bins, f"at most {_MOST_BINS:,}")
         require(self.smoothing >= 0, "smoothing", self.smoothing, "at least 0")
         require(self.temperature is None or self.temperature > 0, "temperature", self.temperature, "positive")
         z = self.temperature_percentile

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -31,7 +34,10 @@ def test_a_grid_is_the_product_in_order() -> None:
     assert {(cell.seeds, cell.targets, cell.episodes, cell.points) for cell in cells} == {
         ((0, 1), None, 3, 5)
     }
-    assert [cell.targets for cell in grid(["a"], ["bc"], SCALE, targets=[3, 1])] == [(3.0, 1.0)]
+    every_point = dataclasses.replace(SCALE, points=None)
+    assert [cell.targets for cell in grid(["a"], ["bc"], every_point, targets=[3, 1])] == [(3.0, 1.0)]
+    assert [cell.dataset for cell in grid(Path("a.csv"), "bc", SCALE)] == ["a.csv"]
+    assert [cell.dataset for cell in grid([Path("a.csv"), "b"], "bc", SCALE)] == ["a.csv", "b"]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +57,8 @@ def test_mistakes_are_told(datasets: list[str], variants: list[Variant | str], m
 def test_cells_ask_something() -> None:
     with pytest.raises(InputError, match="rvs: targets must be at least one number"):
         grid(["a"], ["rvs"], SCALE, targets=[])
+    with pytest.raises(InputError, match="rvs: points are of the task's sweep, and not of given targets"):
+        grid(["a"], ["rvs"], SCALE, targets=[1.0])
     with pytest.raises(InputError, match="seeds must be a whole number, at least 1; got 0"):
         Scale("small", None, 0, 1)
 

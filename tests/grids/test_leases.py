@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from cwbc import processes
 from cwbc.grids import leases
 from cwbc.grids.leases import Lease, LeaseLost
 
@@ -120,10 +121,11 @@ def test_another_host_is_believed_for_its_time(tmp_path: Path, monkeypatch: pyte
         lease.check()
 
 
-def test_what_a_kill_left_half_written_is_over_in_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", ['{"host": ', "{}", '{"host": "HERE", "pid": "x"}', '{"seconds": null}'])
+def test_what_a_kill_left_half_written_is_over_in_time(tmp_path: Path, told: str) -> None:
     path = tmp_path / "cell" / "1"
     path.parent.mkdir()
-    path.write_text('{"host": ')
+    path.write_text(told.replace("HERE", processes.host()))
     assert leases.acquire(tmp_path / "cell", seconds=5) is None
     moment = path.stat().st_mtime
     os.utime(path, (moment, moment - 6))

@@ -72,7 +72,10 @@ def test_the_marks_are_always_asked() -> None:
     for points in range(3, 23):
         assert len(asked(points)) == min(points, len(task.targets(3000.0)))
         assert {3000.0, 3200.0, 6400.0} <= set(asked(points)) <= set(task.targets(3000.0))
+    cell = dataclasses.replace(cell, points=None)
     assert asked_targets(dataclasses.replace(cell, targets=(5.0, 1.0, 5.0)), task, 3000.0) == (1.0, 5.0)
+    less = dataclasses.replace(cell, targets=(5.0, 1.0), shares=(0.001, 0.5))
+    assert asked_targets(less, task, 3000.0) == (1.0, 3.0, 5.0, 1500.0)
     with pytest.raises(InputError, match="rvs: targets must be finite"):
         asked_targets(dataclasses.replace(cell, targets=(float("inf"),)), task, 3000.0)
 

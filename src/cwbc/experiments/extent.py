@@ -29,6 +29,7 @@ class Extent:
     def folder(self) -> str:
         """The name of the report's directory; one about something else has another."""
         name = self.item.name + "-d4rl" * (self.data == "d4rl") + "-quick" * self.quick
+        name += f"-{self.scale.precision}" if self.scale.precision else ""
         text = json.dumps(self.changes, sort_keys=True)
         return f"{name}-part-{hashlib.sha256(text.encode()).hexdigest()[:6]}" if self.changes else name
 
@@ -57,7 +58,8 @@ class Extent:
                 "are no evidence about the paper."
             )
         if self.data == "ours":
-            smallest, *_, largest = sorted([dataset.steps for dataset in datasets.values()] * 2)
+            steps = [dataset.steps for dataset in datasets.values()]
+            smallest, largest = min(steps), max(steps)
             sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
             remarks.append(
                 f"The datasets are ours ({sizes} steps), made after D4RL's recipes by other behaviours: "

@@ -83,7 +83,7 @@ class Item:
 
     def cells(self, names: Sequence[str], scale: Scale) -> tuple[Cell, ...]:
         """Everything that is to be trained on datasets of these names in the store."""
-        cells = grid(names, self.variants, scale)
+        cells = [dataclasses.replace(cell, shares=(LESS,)) for cell in grid(names, self.variants, scale)]
         return tuple(_lighter(cell) if scale.preset == QUICK.preset else cell for cell in cells)
 
     def only(self, datasets: Sequence[str] | None, methods: Sequence[str] | None) -> Item:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from cwbc.device import default_precision
 from cwbc.errors import InputError, require
-from cwbc.methods import Method, Preset, Training, sized, with_all_options
+from cwbc.methods import Method, Preset, Training, seeds_of, sized, with_all_options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Cell:
         targets: the asked returns; None takes the task's sweep and the dataset's best.
         points: how many of the task's sweep are asked; None asks all. The dataset's best and the task's own
             marks, 1x and 2x expert, are always among them.
+        shares: of the dataset's best, that are asked for beside all that.
     """
 
     dataset: str
@@ -34,6 +36,7 @@ class Cell:
     targets: tuple[float, ...] | None = None
     episodes: int = 10
     points: int | None = None
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         require(bool(self.label.strip()), "the label of a cell", repr(self.label), "a name")
@@ -41,6 +44,10 @@ class Cell:
         require(different, f"{self.label}: seeds", self.seeds, "at least one, all different")
         require(self.targets != (), f"{self.label}: targets", self.targets, "at least one number")
         require(self.episodes >= 1, f"{self.label}: episodes", self.episodes, "at least 1")
+        if self.points is not None:
+            require(self.points >= 1, f"{self.label}: points", self.points, "at least 1")
+            if self.targets is not None:
+                raise InputError(f"{self.label}: points are of the task's sweep, and not of given targets")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,21 +94,23 @@ class Scale:
 
 
 def grid(
-    datasets: Iterable[str] | str,
+    datasets: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     variants: Iterable[Variant | str] | Variant | str,
     scale: Scale,
     targets: Sequence[float] | None = None,
 ) -> tuple[Cell, ...]:
     """Every variant on every dataset, dataset by dataset; a variant may be a method's name alone."""
-    datasets = [datasets] if isinstance(datasets, str) else list(datasets)
+    names = [
+        os.fspath(each) for each in ([datasets] if isinstance(datasets, str | os.PathLike) else datasets)
+    ]
     variants = [variants] if isinstance(variants, Variant | str) else list(variants)
     named = [Variant(each, each) if isinstance(each, str) else each for each in variants]
     labels = [variant.label for variant in named]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise InputError(f"two variants are called {twice[0]!r}; each needs a label of its own")
-    if again := sorted({dataset for dataset in datasets if datasets.count(dataset) > 1}):
+    if again := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"dataset {again[0]} is there twice; give it once")
-    methods, seeds = [_method(variant, scale) for variant in named], tuple(range(scale.seeds))
+    methods, seeds = [_method(variant, scale) for variant in named], seeds_of(scale.seeds)
     return tuple(
         Cell(
             dataset,
@@ -113,7 +122,7 @@ def grid(
             scale.episodes,
             scale.points,
         )
-        for dataset in datasets
+        for dataset in names
         for label, (method, training) in zip(labels, methods, strict=True)
     )
 

@@ -129,13 +129,18 @@ def _last(folder: Path) -> tuple[int, Path | None]:
 
 def _is_held(path: Path, seconds: float) -> bool:
     owner = _owner(path)
-    if owner.get("host") == processes.host() and not processes.is_running(owner["pid"], owner["started"]):
-        return False
+    try:
+        here = owner["host"] == processes.host()
+        if here and not processes.is_running(int(owner["pid"]), owner["started"]):
+            return False
+        seconds = float(owner["seconds"])
+    except (KeyError, TypeError, ValueError):
+        pass  # told by half, or by another version: the clock decides
     try:
         silent = _now(path.parent) - path.stat().st_mtime
     except FileNotFoundError:
         return False
-    return silent <= float(owner.get("seconds", seconds))
+    return silent <= seconds
 
 
 def _owner(path: Path) -> dict[str, Any]:

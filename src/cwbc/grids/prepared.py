@@ -168,19 +168,24 @@ def _canonical(value: Any) -> Any:
 
 def asked_targets(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
     """The returns that a cell asks for, ascending."""
+    beside = {round(share * best, 6) for share in cell.shares}
+    return tuple(sorted(beside | _swept(cell, task, best)))
+
+
+def _swept(cell: Cell, task: Task, best: float) -> set[float]:
     if cell.targets is not None:
         if not all(map(math.isfinite, cell.targets)):
             raise InputError(f"{cell.label}: targets must be finite; got {list(cell.targets)}")
-        return tuple(sorted({float(target) for target in cell.targets}))
+        return {float(target) for target in cell.targets}
     sweep = task.targets(best)
     if cell.points is None:
-        return sweep
+        return set(sweep)
     marks = (best, task.expert_return, task.far_return)
     kept = {target for target in sweep if any(same_target(target, mark) for mark in marks)}
     others = [target for target in sweep if target not in kept]
     count = min(max(cell.points - len(kept), 0), len(others))
     chosen = np.linspace(0, len(others) - 1, count).round().astype(int)
-    return tuple(sorted(kept | {others[index] for index in chosen}))
+    return kept | {others[index] for index in chosen}
 
 
 def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
