@@ -25,7 +25,7 @@ from cwbc.finished import (
 from cwbc.plain_text import say
 from cwbc.reporting import summary_table, write_report
 from cwbc.reporting.terminal import ReliabilityChart
-from cwbc.wording import headline
+from cwbc.wording import headline, obedience_in_words
 
 
 def report(command: cli.Report) -> int:
@@ -66,8 +66,8 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     output = Console()
     output.print(summary_table(summary))
     output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
-    finding = headline(summary["methods"], dataset)
-    output.print(finding, highlight=False, markup=False)
+    for line in (headline(summary["methods"], dataset), *obedience_in_words(summary["methods"])):
+        output.print(line, highlight=False, markup=False)
     output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
     return gates.failures(limits, summary["methods"])
 

@@ -216,6 +216,6 @@ def _print(report: writing.Report, out: Path) -> None:
         for case in claim.cases:
             output(f"    {reproduction.case_in_words(case)}")
     for failure in report.results.failures:
-        say(f"failed: {writing.failed(failure)} (in {failure.directory})")
+        say(f"failed: {failure} (in {failure.directory})")
     output(report.headline)
     output(f"report: {out / writing.PAGE}")

@@ -72,11 +72,42 @@ def headline(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> s
         if len(values) == len(methods):
             retentions = {name: method["ood_retention"] for name, method in methods.items()}
             shares = {name: None if kept is None else kept["value"] for name, kept in retentions.items()}
-            told = kept_in_words(shares, values) if mark.key == "at_twice_expert" else scored(values)
-            return f"Asked for {mark.phrase}, {told}."
+            if mark.key != "at_twice_expert":
+                return f"Asked for {mark.phrase}, {scored(values)}{_doubt(points, values)}."
+            return f"Asked for {mark.phrase}, {kept_in_words(shares, values)}{_doubt(retentions, values)}."
     tops = {name: method["best_point"]["value"] for name, method in methods.items()}
     found = {name: top for name, top in tops.items() if top is not None}
     return f"At its best asked return, {scored(found)}." if found else "No score could be measured."
+
+
+def _doubt(measures: Mapping[str, Measure | None], values: Mapping[str, float]) -> str:
+    """What a headline about two methods has to admit where its numbers do not tell them apart."""
+    if len(values) != 2:
+        return ""
+    ends = [measures[name] for name in values]
+    lows = [end["low"] for end in ends if end is not None and end["low"] is not None]
+    highs = [end["high"] for end in ends if end is not None and end["high"] is not None]
+    is_known = len(lows) == len(highs) == 2
+    return "; their 95\u00a0% intervals overlap" if is_known and max(lows) <= min(highs) else ""
+
+
+def asked_alike(methods: Mapping[str, MethodSummary]) -> bool:
+    """Whether all were asked for the same returns, and what depends on all of these can be compared."""
+    return len({tuple(point["target"] for point in method["curve"]) for method in methods.values()}) == 1
+
+
+def obedience_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
+    """How well methods do as they are told, where the data shows how; some keep a score by not listening."""
+    errors = {name: method["calibration_error"] for name, method in methods.items()}
+    known = {n: e["value"] for n, e in errors.items() if e is not None and e["value"] is not None}
+    if len(known) < 2 or not asked_alike(methods):
+        return []
+    order = sorted(known, key=known.__getitem__)
+    first, *others = order if len(order) <= 4 else [order[0], order[-1]]
+    told = f"{first} misses what it is asked for by {score(known[first])} points on average"
+    return [
+        "; ".join([f"Up to the dataset's best, {told}", *(f"{n} by {score(known[n])}" for n in others)]) + "."
+    ]
 
 
 def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float]) -> str:

@@ -84,6 +84,25 @@ def test_more_reliable_is_reliable_on_each_and_more_on_average() -> None:
     assert components((20, 50, 50, 44), (20, 50, 50, 44), (20, 50, 50, 44))[1] is False
 
 
+def test_one_collapse_is_enough_to_be_unreliable() -> None:
+    def weighting(*far: float) -> bool | None:
+        pairs = zip(WALKERS, far, strict=True)
+        outcomes = [outcome(dataset, "rvs+w", (20, 50, 50, score)) for dataset, score in pairs]
+        return claim(found("components", outcomes), "not reliable").verdict
+
+    assert weighting(24, 50, 50) is True  # 48 % of its best score
+    assert weighting(26, 50, 50) is False
+
+
+def test_a_crash_is_a_fall_below_half_anywhere_beyond_the_best() -> None:
+    def avoided(lowest: float) -> bool | None:
+        outcomes = curves(WALKERS[1:], rvs__cwbc=HOLDS) + curves(WALKERS[:1], rvs__cwbc=(20, 50, lowest, 50))
+        return claim(found("components", outcomes), "avoids the performance crash").verdict
+
+    assert avoided(26) is True
+    assert avoided(24) is False
+
+
 @pytest.mark.parametrize("name", [item.name for item in ITEMS.values() if item.variants])
 @pytest.mark.parametrize("scores", [(20, 50, np.nan, 50), (np.nan,) * 4])
 def test_simulations_that_broke_down_decide_nothing(

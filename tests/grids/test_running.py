@@ -15,7 +15,7 @@ from toy_cells import toy_cells
 from toys import write_toy
 
 import cwbc
-from cwbc.grids.outcomes import Results
+from cwbc.grids.outcomes import Failure, Results
 from cwbc.runs import steps_done
 
 
@@ -36,6 +36,16 @@ def test_from_a_grid_to_its_report(tmp_path: Path, capsys: pytest.CaptureFixture
     thread.start()
     thread.join()
     assert again == [2]
+
+
+def test_why_a_cell_failed_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = toy_cells("toy.hdf5", 1)
+    failure = Failure(cell, tmp_path / "cell", "the loss became nan")
+    monkeypatch.setattr("cwbc.grids.local.run", lambda *_, **__: Results([], [failure]))
+    assert cwbc.run([cell]).failures == [failure]
+    assert f"failed: toy.hdf5, {cell.label}: the loss became nan" in capsys.readouterr().err
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:

@@ -123,6 +123,22 @@ def test_methods_may_have_been_asked_different_returns() -> None:
     rows = {row[0].strip(): [cell.split()[0] for cell in row[1:]] for row in shown.rows}
     assert rows["5 dataset's best"] == ["20.0", "–"]
     assert rows["7"] == ["–", "15.0"]
+    assert "The methods were not asked for the same returns" in shown.text
+    assert "misses what it is asked for" not in shown.text
+    assert 'class="best' not in html(
+        {"rvs": measured(4.0, targets=(5.0,)), "bc": measured(3.0, targets=(7.0,))}
+    )
+
+
+def test_what_obeying_less_costs_is_told() -> None:
+    # Returns of 2 and 5 are scores of 10 and 25: one earns what it is asked for, the other always 20.
+    targets = (2.0, 5.0, 20.0)
+    shown = page(
+        {"flat": measured(4.0, 4.0, 4.0, targets=targets), "rvs": measured(2.0, 5.0, 0.0, targets=targets)}
+    )
+    told = "Up to the dataset's best, rvs misses what it is asked for by 0.0 points on average; flat by 7.5."
+    assert told in shown.text
+    assert "not asked for the same returns" not in shown.text
 
 
 FAR = "Asked for twice the expert return, "
@@ -154,3 +170,17 @@ FAR = "Asked for twice the expert return, "
 )
 def test_the_headline_tells_the_finding(methods: dict[str, MethodSummary], expected: str) -> None:
     assert headline(methods, DATASET) == expected.replace(" %", PERCENT)
+
+
+@pytest.mark.parametrize(("other", "overlap"), [((4.0, 2.0), True), ((2.0, 2.1), False)])
+def test_the_headline_admits_that_intervals_overlap(other: tuple[float, float], overlap: bool) -> None:
+    """Two seeds each, that achieve these returns at twice the expert's; both have 4 at the data's best."""
+
+    def two(*far: float) -> MethodSummary:
+        returns = np.array([[[4.0], [each]] for each in far])
+        sweep = Sweep("", np.arange(2), np.array([5.0, 20.0]), returns, np.ones(returns.shape, np.int64))
+        return summarize(sweep, TASK, 5.0)
+
+    told = headline({"a": two(4.0, 3.9), "b": two(*other)}, DATASET)
+    assert told.startswith(FAR + "a keeps 99")
+    assert told.endswith(f"their 95{PERCENT} intervals overlap.") == overlap

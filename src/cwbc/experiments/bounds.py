@@ -19,7 +19,8 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cwbc.intervals import Array
+
 BINS = 20
 
 

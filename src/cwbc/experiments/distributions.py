@@ -26,15 +26,13 @@ class Distribution:
     drawn: Mapping[str, Array]  # [bin], by name
 
     @classmethod
-    def of(
-        cls, dataset: str, title: str, returns: Array, drawn: Mapping[str, Array], bins: int = BINS
-    ) -> Distribution:
+    def of(cls, dataset: str, title: str, returns: Array, drawn: Mapping[str, Array]) -> Distribution:
         """The distribution of returns [episode] under probabilities [episode]."""
-        member = return_bins(returns, bins)
+        member = return_bins(returns)
         low, high = float(returns.min()), float(returns.max())
-        edges = np.linspace(low, high if high > low else low + 1, bins + 1)
-        held = np.bincount(member, minlength=bins) / len(returns)
-        shares = {name: np.bincount(member, p, bins).astype(np.float64) for name, p in drawn.items()}
+        edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
+        held = np.bincount(member, minlength=BINS) / len(returns)
+        shares = {name: np.bincount(member, p, BINS).astype(np.float64) for name, p in drawn.items()}
         return cls(dataset, title, edges, held, shares)
 
     def chart(self) -> Chart:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -136,6 +137,11 @@ def comparable(ours: float, theirs: float, share: float = COMPARABLE) -> bool:
 def well(scores: Collection[float], best: float) -> bool:
     """Whether scores are all good beside the best one."""
     return comparable(min(scores), best, WELL)
+
+
+def rises(values: Sequence[float]) -> bool:
+    """Whether values go up from one to the next, but for what chance may take."""
+    return all(later >= earlier - STEP for earlier, later in itertools.pairwise(values))
 
 
 def similar(scores: Collection[float]) -> bool:

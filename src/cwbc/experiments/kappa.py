@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-
 import numpy as np
 
 from cwbc.experiments import showing
@@ -12,7 +9,7 @@ from cwbc.experiments.bounds import BINS
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import SIMILAR, STEP, WELL, listed, on_datasets, similar, well
+from cwbc.experiments.judging import SIMILAR, STEP, WELL, listed, on_datasets, rises, similar, well
 from cwbc.experiments.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
@@ -58,7 +55,7 @@ def _more_uniform(evidence: Evidence, distributions: list[Distribution]) -> Clai
             f"{name} {', '.join(f'{value:.2f}' for value in found)}"
             for name, found in (("distance", [1 - value for value in nearness]), ("low returns", low))
         )
-        verdicts[each.dataset] = (_rises(nearness) and _rises(low), numbers)
+        verdicts[each.dataset] = (rises(nearness) and rises(low), numbers)
     return on_datasets(
         "Small kappa concentrates on high returns; as it grows, the density for low returns increases and "
         "the distribution becomes more and more uniform.",
@@ -68,10 +65,6 @@ def _more_uniform(evidence: Evidence, distributions: list[Distribution]) -> Clai
         evidence.datasets,
         verdicts,
     )
-
-
-def _rises(values: Sequence[float]) -> bool:
-    return all(later >= earlier - STEP for earlier, later in itertools.pairwise(values))
 
 
 def _robust(evidence: Evidence) -> Claim:

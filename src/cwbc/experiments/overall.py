@@ -72,7 +72,7 @@ class Overall:
             Column(f"IQM {beyond}", note, better="higher"),
             Column("P(better)", "one run than another", percent),
             Column(f"P(better) {beyond}", note, percent),
-            Column("retention", "mean over datasets", percent, bar=True),
+            Column("retention", "mean over datasets", percent, better="higher", bar=True),
         ]
         rows = []
         for label, retention in self.retention.items():

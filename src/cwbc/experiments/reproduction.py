@@ -11,7 +11,7 @@ from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.extent import Extent
 from cwbc.experiments.item import Case, Claim
 from cwbc.experiments.origins import histories_of
-from cwbc.experiments.writing import Report, failed
+from cwbc.experiments.writing import Report
 from cwbc.grids.outcomes import Failure, Results
 from cwbc.reporting.page import Section
 
@@ -79,7 +79,7 @@ def _claims_in_markdown(
     for claim in claims:
         lines += [f"- **{VERDICTS[claim.verdict]}**: {claim.text}", f"  {claim.reason}"]
         lines += [f"  - {case_in_words(case)}" for case in claim.cases]
-    lines += [f"- **failed**: {failed(failure)}" for failure in failures]
+    lines += [f"- **failed**: {failure}" for failure in failures]
     return "\n".join(lines) + "\n"
 
 

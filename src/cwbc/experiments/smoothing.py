@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from cwbc.experiments import showing
 from cwbc.experiments.distributions import Distribution
 from cwbc.experiments.evidence import Evidence
 from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import COMPARABLE, SIMILAR, STEP, comparable, on_datasets, similar
+from cwbc.experiments.judging import COMPARABLE, SIMILAR, STEP, comparable, on_datasets, rises, similar
 from cwbc.experiments.naming import WALKERS
 from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
@@ -44,8 +42,7 @@ def _closer_to_the_data(evidence: Evidence, distributions: list[Distribution]) -
     verdicts = {}
     for each in distributions:
         found = [float(np.corrcoef(each.held, shares)[0, 1]) for shares in each.drawn.values()]
-        rises = all(later >= earlier - STEP for earlier, later in itertools.pairwise(found))
-        verdicts[each.dataset] = (rises, ", ".join(f"{value:.2f}" for value in found))
+        verdicts[each.dataset] = (rises(found), ", ".join(f"{value:.2f}" for value in found))
     return on_datasets(
         "As lambda increases, the distributions are more correlated with the original one.",
         "The correlation with the data's own shares of bins never falls with lambda, by more than "

@@ -14,7 +14,7 @@ from cwbc.dataset_summary import DatasetSummary
 from cwbc.experiments.item import Findings
 from cwbc.experiments.naming import distinct_names, file_names
 from cwbc.files import write_atomically
-from cwbc.grids.outcomes import Failure, Outcome, Results
+from cwbc.grids.outcomes import Outcome, Results
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
 from cwbc.reporting.report import described
@@ -106,11 +106,6 @@ def _summary(report: Report) -> dict[str, Any]:
     }
 
 
-def failed(failure: Failure) -> str:
-    """A failed cell and why."""
-    return f"{failure.cell.dataset}, {failure.cell.label}: {failure.reason}"
-
-
 def _cells(outcomes: Sequence[Outcome]) -> str:
     """Where each cell lies, with all that was measured and trained in it."""
     text = io.StringIO()
@@ -141,7 +136,7 @@ def _page(report: Report, files: Sequence[str]) -> Page:
     charts = [each.chart().to_html() for each in findings.distributions]
     charts += [chart.to_html() for chart in findings.charts]
     blocks = {
-        "What failed": [paragraph(failed(failure)) for failure in report.results.failures],
+        "What failed": [paragraph(str(failure)) for failure in report.results.failures],
         "Tables": [table.to_html() for table in findings.tables.values()],
         "Charts": charts,
         "Datasets and training": [

@@ -31,6 +31,9 @@ class Failure:
     directory: Path
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.cell.dataset}, {self.cell.label}: {self.reason}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Results:

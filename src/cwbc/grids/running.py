@@ -51,9 +51,11 @@ def run(
     with shown(console) as show, _stoppable(console) as is_stopping:
         with contextlib.suppress(Interrupted):
             results = run_all(cells, root, progress=show, should_stop=is_stopping)
-            if not is_stopping():  # asked for at the very end: all is finished, but somebody wants to stop
-                return results
-        raise KeyboardInterrupt("all is saved; the same program goes on from here")
+        if is_stopping():  # perhaps at the very end: all is finished, but somebody wants to stop
+            raise KeyboardInterrupt("all is saved; the same program goes on from here")
+    for failure in results.failures:
+        say(f"failed: {failure} (in {failure.directory})", console)
+    return results
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from cwbc.dataset_summary import DatasetSummary
@@ -12,7 +13,16 @@ from cwbc.reporting.tables import Cell, Column, Row, Table
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
 from cwbc.results import Measure, MethodSummary, Sweep, same_target
 from cwbc.tasks import Task
-from cwbc.wording import amount, broken_in_words, headline, landmarks, measured_in_words, percent
+from cwbc.wording import (
+    amount,
+    asked_alike,
+    broken_in_words,
+    headline,
+    landmarks,
+    measured_in_words,
+    obedience_in_words,
+    percent,
+)
 
 Methods = Mapping[str, MethodSummary]
 
@@ -36,7 +46,15 @@ def report_page(
         f"{dataset.name} – reliability report",
         f"Reliability report · {dataset.name}",
         headline(methods, dataset),
-        " ".join([_measured(methods), _scale(dataset.task), *broken]),
+        " ".join(
+            [
+                _measured(methods),
+                _scale(dataset.task),
+                *obedience_in_words(methods),
+                *_differing(methods),
+                *broken,
+            ]
+        ),
         [
             Section("Reliability", [reliability_chart(sweeps, dataset, names).to_html()]),
             Section("Scores", [scores.to_html(), folded(asked, every.to_html())]),
@@ -51,6 +69,15 @@ def report_page(
 def _measured(methods: Methods) -> str:
     seeds, episodes = ({method[what] for method in methods.values()} for what in ("seeds", "episodes"))
     return measured_in_words(seeds, episodes, "the small numbers are 95 % intervals over seeds")
+
+
+def _differing(methods: Methods) -> list[str]:
+    if asked_alike(methods):
+        return []
+    return [
+        "The methods were not asked for the same returns: what depends on all of them (best point, "
+        "retention, monotonicity, calibration) cannot be compared."
+    ]
 
 
 def _scale(task: Task) -> str:
@@ -69,11 +96,14 @@ def scores_table(methods: Methods, dataset: DatasetSummary) -> Table:
     """The table of scores, for the page and for files of its own."""
     marks = landmarks(dataset.task, dataset.best)
     columns = [Column(mark.label, f"asked {amount(mark.target)}", better="higher") for mark in marks]
-    columns.append(Column("best point", "of the curve", better="higher"))
-    retained = f"{marks[-1].label} / best point"
-    columns.append(Column("retention", retained, percent, bar=True))
-    columns.append(Column("monotonicity", "no loss = 100 %", percent, bar=True))
-    columns.append(Column("calibration", "error in points", better="lower"))
+    over_all = [  # of the asked returns
+        Column("best point", "of the curve", better="higher"),
+        Column("retention", f"{marks[-1].label} / best point", percent, better="higher", bar=True),
+        Column("monotonicity", "no loss = 100 %", percent, better="higher", bar=True),
+        Column("calibration", "error in points", better="lower"),
+    ]
+    if not asked_alike(methods):
+        over_all = [dataclasses.replace(column, better=None) for column in over_all]
     rows = []
     for name, method in methods.items():
         top = method["best_point"]
@@ -81,7 +111,7 @@ def scores_table(methods: Methods, dataset: DatasetSummary) -> Table:
         cells += [_cell(top, f"asked {amount(top['target'])}"), _cell(method["ood_retention"])]
         cells += [_cell(method["monotonicity"]), _cell(method["calibration_error"])]
         rows.append(Row(name, cells, series=name))
-    return Table("method", columns, rows, looks_of(list(methods), ()))
+    return Table("method", [*columns, *over_all], rows, looks_of(list(methods), ()))
 
 
 def _cell(point: Measure | None, note: str = "") -> Cell:
