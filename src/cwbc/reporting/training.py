@@ -39,14 +39,18 @@ def training_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | N
     curves = loss_curves(histories)
     if not curves:
         return None
-    several = any(np.isfinite(curve.low).any() for curve in curves)
+    remarks = []
+    if any(np.isfinite(curve.low).any() for curve in curves):
+        remarks.append("Means over seeds; bands reach from the lowest seed to the highest.")
+    if len(curves) > 1:  # or the lower line would be taken for the better method
+        remarks.append("Each is the whole loss of its method, with its regularizer and on what it draws.")
     return line_chart(
         "Training loss",
         curves,
         Axis("step", limits=(0, 1.01 * max(curve.x[-1] for curve in curves)), written="{:,.0f}".format),
         Axis("loss", logarithmic=all_positive(curves), written=lambda loss: f"{loss:.3g}".replace("-", "−")),
         names,
-        "Means over seeds; bands reach from the lowest seed to the highest." if several else "",
+        " ".join(remarks),
     )
 
 
