@@ -139,6 +139,9 @@ def test_a_name_that_is_taken(tmp_path: Path, capsys: Said) -> None:
     assert "unknown dataset 'nothere.csv': no such file" in capsys.readouterr().out
     assert run("data", "import", "logs.csv", "--name=../mine") == 2
     assert "'../mine' is not a name for a dataset" in capsys.readouterr().err
+    write(tmp_path / "my logs 1.csv", columns())
+    assert run("data", "import", "my logs 1.csv") == 2
+    assert "'my logs 1' cannot be the name of a dataset; choose one with --name" in capsys.readouterr().err
 
 
 # Checks
@@ -374,6 +377,10 @@ def test_show_prints_numbers_and_advice(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "show", "toy.hdf5", "--bins=0") == 2
     assert "bins must be at least 1; got 0" in capsys.readouterr().err
     assert run("data", "show", "toy.hdf5", "--plot=x.gif") == 2
+    capsys.readouterr()
+    (tmp_path / "taken.png").mkdir()
+    assert run("data", "show", "toy.hdf5", "--plot=taken.png") == 2
+    assert "taken.png cannot be written (Is a directory); give another --plot" in capsys.readouterr().err
 
 
 # Export
@@ -385,7 +392,7 @@ def test_export_as_hdf5(tmp_path: Path, capsys: Said) -> None:
     assert cwbc.load("logs.hdf5").content_hash == cwbc.load("logs.csv").content_hash
     assert run("data", "export", "logs.csv", "--format=hdf5") == 2
     assert "logs.hdf5 exists; --overwrite replaces it" in capsys.readouterr().err
-    assert run("data", "export", "logs.csv", "--format=hdf5", "--overwrite", "--to=logs.hdf5") == 0
+    assert run("data", "export", "logs.csv", "--format=hdf5", "--overwrite", "--out=logs.hdf5") == 0
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["logs.csv", "logs.hdf5"]
 
 
@@ -397,6 +404,9 @@ def test_export_to_places_that_are_none(tmp_path: Path, capsys: Said) -> None:
     ):
         assert run("data", "export", "logs.csv", "--format=hdf5", "--overwrite", "--to", to) == 2
         assert text in capsys.readouterr().err
+    (tmp_path / ".x.hdf5.tmp").mkdir()  # as good as a folder in which nothing may be written
+    assert run("data", "export", "logs.csv", "--format=hdf5", "--to=x.hdf5") == 2
+    assert capsys.readouterr().err.endswith("x.hdf5 cannot be written (Is a directory); give another --to\n")
 
 
 def test_export_as_minari_and_back(tmp_path: Path) -> None:

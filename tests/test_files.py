@@ -42,6 +42,13 @@ def test_a_failed_rename_keeps_the_old_file_and_leaves_nothing(
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_what_cannot_be_written_is_told_by_its_own_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write_atomically(tmp_path / "nowhere" / "file", "new")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "file")
+    assert caught.value.strerror == "cannot be written (No such file or directory)"
+
+
 def test_permissions_follow_the_umask_as_for_any_file(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
     write_atomically(tmp_path / "atomic", "x")

@@ -19,7 +19,7 @@ import cwbc
 from cwbc.cli_behaviours import Behaviours
 from cwbc.cli_data import Action, Data, List, Make
 from cwbc.cli_reproduce import Reproduce
-from cwbc.errors import DivergenceError, InputError
+from cwbc.errors import WRONG_PATH, DivergenceError, InputError
 from cwbc.files import remove_folders_aside
 from cwbc.option_types import (
     Dataset,
@@ -270,16 +270,8 @@ def _run(command: Work | Report | Reproduce | Data | Behaviours, command_line: s
     except InputError as error:
         return _failed(2, str(error))
     except OSError as error:
-        # A path that cannot be used is the user's to mend; a full disk is nobody's mistake.
-        mendable = (
-            FileNotFoundError,
-            NotADirectoryError,
-            IsADirectoryError,
-            PermissionError,
-            FileExistsError,
-        )
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return _failed(2 if isinstance(error, mendable) else 1, text)
+        return _failed(2 if isinstance(error, WRONG_PATH) else 1, text)
     except DivergenceError as error:
         return _failed(1, str(error))
     except KeyboardInterrupt:

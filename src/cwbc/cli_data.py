@@ -18,7 +18,7 @@ Address = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
 Size = Annotated[str | None, arg(metavar="N|full", help_behavior_hint="")]
 Folder = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
-Target = Annotated[str | None, arg(metavar="ID|FILE", help_behavior_hint="")]
+Target = Annotated[str | None, arg(metavar="ID|FILE", aliases=["--out"], help_behavior_hint="")]
 ActionKind = Annotated[
     Literal["continuous", "discrete"] | None, arg(metavar="continuous|discrete", help_behavior_hint="")
 ]

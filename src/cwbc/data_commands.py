@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_never
 
@@ -15,7 +18,7 @@ from cwbc.datasets import d4rl, hdf5, made, read, store
 from cwbc.datasets.columns import ColumnOptions
 from cwbc.datasets.download import discard, download
 from cwbc.datasets.minari import places
-from cwbc.errors import InputError, require, unknown
+from cwbc.errors import WRONG_PATH, InputError, require, unknown
 from cwbc.files import replace_atomically
 from cwbc.findings import Finding, Rejected
 from cwbc.plain_text import output, say
@@ -60,7 +63,8 @@ def show(action: cli_data.Show) -> None:
     if action.plot is not None:
         from cwbc.reporting.description_figures import plot
 
-        plot(description, Path(action.plot))
+        with _writing(action.plot, "--plot"):
+            plot(description, Path(action.plot))
         say(f"picture: {action.plot}")
     if action.json:
         told = description.to_json() | {"advice": advice(description, action.name)}
@@ -152,6 +156,8 @@ def import_dataset(action: cli_data.Import) -> None:
         store.check_name(action.name, action.overwrite)
     recording = _read(action.path, action.table)
     data = dataclasses.replace(recording.data, name=action.name or recording.data.name)
+    if action.name is None and not store.is_name(data.name):
+        raise InputError(f"{data.name!r} cannot be the name of a dataset; choose one with --name")
     store.check_name(data.name, action.overwrite)
     if d4rl.find(data.name) is not None or data.name in made.CATALOGUE:
         raise InputError(f"{data.name} is the name of another dataset; choose another --name")
@@ -182,9 +188,24 @@ def export(action: cli_data.Export) -> None:
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is no folder; --to names the file to write in one")
     aside = path.with_name(f".{path.name}.tmp")
-    hdf5.write(aside, data)
-    replace_atomically(aside, path)
+    with _writing(path, "--to"):
+        hdf5.write(aside, data)
+        replace_atomically(aside, path)
     say(f"HDF5 file in D4RL's layout: {path}")
+
+
+@contextlib.contextmanager
+def _writing(path: str | Path, option: str) -> Iterator[None]:
+    """Tell of a file that cannot be written by its own name, and by the option that names another."""
+    try:
+        yield
+    except OSError as error:
+        if not error.errno:
+            raise
+        if not isinstance(error, WRONG_PATH):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        reason = os.strerror(error.errno)
+        raise InputError(f"{path} cannot be written ({reason}); give another {option}") from error
 
 
 def _read(path: str, table: cli_data.TableOptions) -> Recording:
@@ -214,8 +235,8 @@ def _verdict(findings: list[Finding]) -> str:
     errors = sum(finding.severity == "error" for finding in findings)
     warnings = len(findings) - errors
     if errors:
-        return f"cannot be used: {errors} error{'s' * (errors > 1)}"
-    return f"can be used, {warnings} warning{'s' * (warnings > 1)}" if warnings else "nothing wrong was found"
+        return f"cannot be used: {counted(errors, 'error')}"
+    return f"can be used, {counted(warnings, 'warning')}" if warnings else "nothing wrong was found"
 
 
 def _tell_columns(recording: Recording) -> None:

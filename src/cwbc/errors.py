@@ -13,6 +13,10 @@ class InputError(ValueError):
     """What was wrong, where, and what would be right."""
 
 
+# What is wrong with a path that somebody gave; a full disk is nobody's mistake.
+WRONG_PATH = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, FileExistsError)
+
+
 class UnavailableError(InputError):
     """Something is not installed or not registered here; elsewhere it may be."""
 

@@ -47,8 +47,13 @@ def write_atomically(
             os.fsync(file.fileno())
         before_replacing()
         os.replace(aside, path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # where nothing could be made, there is nothing to remove
+            aside.unlink()
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(aside)):
+            # People know the file that they asked for, not the one beside it.
+            reason = f"cannot be written ({os.strerror(error.errno)})"
+            raise OSError(error.errno, reason, str(path)) from error
         raise
 
 

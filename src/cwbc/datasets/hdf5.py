@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +66,10 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where nothing could be made, there is nothing to remove
+            path.unlink()
+        if isinstance(error, OSError) and error.errno:  # with half a page of h5py's own words
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         if isinstance(error, RuntimeError):  # how h5py tells that a disk is full
             raise OSError(f"{path} cannot be written: {error}") from error
         raise

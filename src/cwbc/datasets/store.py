@@ -127,9 +127,14 @@ def find(name: str) -> Entry | None:
     return None
 
 
+def is_name(name: str) -> bool:
+    """Whether a dataset can be called so."""
+    return bool(_NAME.fullmatch(name)) and len(name) <= _LONGEST and MANIFEST not in name.split("/")
+
+
 def check_name(name: str, overwrite: bool = False) -> None:
     """Refuse a name that cannot be, or that is taken."""
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST or MANIFEST in name.split("/"):
+    if not is_name(name):
         raise InputError(
             f"{name!r} is not a name for a dataset: that has up to {_LONGEST} letters, digits and ._+- "
             "in parts divided by /"
