@@ -224,7 +224,9 @@ def test_wide_actions() -> None:
 def test_what_is_not_known_of_the_environment() -> None:
     text = said(lasting(*SPREAD))
     assert "No environment is known: training works, measuring needs --env ID." in text
-    assert "the longest episode, 4 steps, stands in for it" in text
+    assert "the longest episode, 4 steps, stands in for it. 200 of 200 ends come there: " in text
+    assert "if that is it, import with --time-limit 4." in text
+    assert "stands in for it (rvs" in said(logged([1], [1, 2], [1, 2, 3]))
     assert "Next: `cwbc train logged rvs+cwbc`" in text
     text = said(lasting(*SPREAD, environment="Some-v0", time_limit=3))
     assert "Episodes have up to 4 steps, but Some-v0 ends them after 3. Is it the right one?" in text

@@ -126,6 +126,8 @@ def test_rewards_that_are_all_equal_and_observations_that_never_change() -> None
         "still", observations, np.zeros((70_000, 1)), np.full(70_000, 0.5), ends, ~ends & False
     )
     assert warned(data) == [
+        "all 10,000 episodes return 3.5; conditioning on the return has nothing to learn; plain bc is the "
+        "honest choice",
         "rewards is 0.5 in every row; a return then tells the length of an episode and nothing else",
         "observations[1] is 4 in every row; an observation that never changes tells a policy nothing",
     ]

@@ -169,6 +169,37 @@ def test_check_prints_every_problem(tmp_path: Path, capsys: Said) -> None:
     ]
 
 
+def test_returns_among_which_there_is_nothing_to_choose(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns(reward=np.array([1, 1, 1, 3, 3, 0])))
+    told = "warning: all 3 episodes return 3; conditioning on the return has nothing to learn; plain bc is"
+    assert run("data", "check", "logs.csv") == 0
+    assert told in capsys.readouterr().out
+    assert run("data", "import", "logs.csv", "--name=mine") == 0
+    assert told in capsys.readouterr().err
+    options = ("--preset=small", "--device=cpu", "--seeds=1", "--steps=5", "--width=8")
+    assert run("train", "mine", "rvs", *options) == 0
+    assert told in capsys.readouterr().err
+    assert run("train", "mine", "bc", *options) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_ends_that_look_like_a_time_limit(tmp_path: Path, capsys: Said) -> None:
+    rows = np.arange(40)
+    same = {
+        "episode": rows // 4, "observation_0": rows / 7, "action_0": np.sin(rows), "reward": rows,
+        "done": rows % 4 == 3,
+    }  # fmt: skip
+    write(tmp_path / "logs.csv", same)
+    told = "10 of 10 episodes end after exactly 4 steps; if that is a time limit, --time-limit 4 says so"
+    assert run("data", "check", "logs.csv") == 0
+    assert told in capsys.readouterr().out
+    assert run("data", "check", "logs.csv", "--time-limit=4") == 0
+    assert "limit" not in capsys.readouterr().out
+    write(tmp_path / "logs.csv", same | {"done": rows % 4 == 2})  # no end at the last steps: none is known
+    assert run("data", "check", "logs.csv") == 0
+    assert "limit" not in capsys.readouterr().out
+
+
 def test_check_warns_of_what_is_seldom_meant(tmp_path: Path, capsys: Said) -> None:
     odd = columns(
         observation_1=np.full(6, 4.0),
@@ -212,7 +243,7 @@ def test_check_tells_of_an_episode_without_an_end(tmp_path: Path, capsys: Said) 
     assert run("data", "check", "logs.csv") == 0
     out = capsys.readouterr().out
     assert "warning: the last 3 steps are an episode without an end; they are kept out" in out
-    assert "logs.csv: 1 episode, 3 steps; can be used, 1 warning" in out
+    assert "logs.csv: 1 episode, 3 steps; can be used, 2 warnings" in out
 
 
 def test_check_in_json(tmp_path: Path, capsys: Said) -> None:

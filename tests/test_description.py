@@ -45,7 +45,9 @@ def test_episodes_lengths_and_ends() -> None:
     found = described(dataclasses.replace(data, unfinished_steps=4))
     assert (found.name, found.environment, found.episodes, found.steps) == ("logged", "Some-v0", 3, 6)
     assert (found.unfinished_steps, found.horizon, found.time_limit) == (4, 7, 7)
-    assert found.lengths == module.Lengths(shortest=1, median=2.0, longest=3, terminated=3, cut_off=0)
+    assert found.lengths == module.Lengths(
+        shortest=1, median=2.0, longest=3, terminated=3, cut_off=0, terminated_at_longest=1
+    )
     assert not found.discrete
     assert described(logged([1, 1, 1], [2])).horizon == 3
 

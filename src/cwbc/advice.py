@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
+from cwbc.checks import NOTHING_TO_LEARN, looks_like_limit
 from cwbc.description import Description
 from cwbc.regularizers import Conservative
 from cwbc.weighting import ByReturn
@@ -43,7 +44,7 @@ def _equal_returns(d: Description) -> str | None:
     who = "The only episode returns" if d.episodes == 1 else f"All {d.episodes:,} episodes return"
     return (
         f"{who} {about}{amount(d.returns.best)}: there is no better or worse to tell apart, so "
-        "conditioning on the return has nothing to learn. Plain bc is the honest choice."
+        f"{NOTHING_TO_LEARN}. Plain bc is the honest choice."
     )
 
 
@@ -217,10 +218,12 @@ def _unknown_environment(d: Description) -> str | None:
 
 def _unknown_limit(d: Description) -> str | None:
     if d.time_limit is None:
-        return (
-            f"No time limit is known; the longest episode, {counted(d.horizon, 'step')}, stands in for it "
-            "(rvs is told the return-to-go per step left)."
-        )
+        known = f"No time limit is known; the longest episode, {counted(d.horizon, 'step')}, stands in for it"
+        ends, there = d.lengths.terminated, d.lengths.terminated_at_longest
+        if looks_like_limit(ends, there, d.horizon):
+            cure = f"if that is it, import with --time-limit {d.horizon}"
+            return f"{known}. {there:,} of {ends:,} ends come there: {cure}."
+        return f"{known} (rvs is told the return-to-go per step left)."
     if d.lengths.longest > d.time_limit:
         return (
             f"Episodes have up to {d.lengths.longest:,} steps, but {d.environment or 'the environment'} ends "

@@ -13,6 +13,8 @@ from cwbc.trajectories import Trajectories, blocks
 
 _MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of number, such as a customer's
 _MANY_CHOICES = 30  # discrete actions beyond which whole numbers are rather a quantity
+_MANY_ENDS, _NEARLY_ALL = 10, 0.95  # ends at one step that are no coincidence
+NOTHING_TO_LEARN = "conditioning on the return has nothing to learn"
 _ROUNDING = 1e-5  # an action of 1 may come back as 1.000001
 
 
@@ -31,6 +33,7 @@ def errors(data: Trajectories, origin: Origin) -> Iterator[Finding]:
 
 def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
     """What can be used, but is seldom meant."""
+    yield from equal_returns(data)
     if not data.discrete:
         yield from _beyond_one(data, origin)
         yield from _whole_actions(data)
@@ -38,6 +41,8 @@ def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         name, what = action_names(data)[0], f"is taken as one of {data.action_size:,} choices"
         yield Finding("warning", f"{name} {what}", "--action-kind continuous takes it as a number", name)
     yield from _one_step(data, origin)
+    if origin.only_done:
+        yield from _limit_unknown(data)
     if data.rewards.min() == data.rewards.max():
         yield Finding(
             "warning",
@@ -49,6 +54,30 @@ def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
     yield from _never_changing(data)
     if not origin.ordered_by_step:
         yield from _repeated_rows(data, origin)
+
+
+def equal_returns(data: Trajectories) -> Iterator[Finding]:
+    """Returns among which there is no better or worse."""
+    if are_equal(data.lowest, data.best):
+        about = "" if data.lowest == data.best else "about "
+        what = f"all {data.episodes:,} episodes return {about}{data.best:.4g}"
+        what = f"the only episode returns {data.best:.4g}" if data.episodes == 1 else what
+        yield Finding("warning", what, f"{NOTHING_TO_LEARN}; plain bc is the honest choice")
+
+
+def are_equal(lowest: float, best: float) -> bool:
+    """Whether there is no more than rounding between the returns."""
+    return lowest == best or best - lowest < 1e-6 * max(abs(lowest), abs(best))  # not where one is infinite
+
+
+def ends_at_longest(data: Trajectories) -> int:
+    """How many episodes ended by the environment are as long as the longest of all."""
+    return int((data.lengths[data.terminated] == data.lengths.max()).sum())
+
+
+def looks_like_limit(ends: int, at_longest: int, longest: int) -> bool:
+    """Whether nearly all ends come at the same step: an environment that ends things so is rare."""
+    return ends >= _MANY_ENDS and at_longest >= _NEARLY_ALL * ends and longest > 1
 
 
 def observation_names(data: Trajectories) -> tuple[str, ...]:
@@ -161,6 +190,17 @@ def _one_step(data: Trajectories, origin: Origin) -> Iterator[Finding]:
             None,
             len(short),
             tuple(origin.places(data.starts, data.starts[short])),
+        )
+
+
+def _limit_unknown(data: Trajectories) -> Iterator[Finding]:
+    """Ends that nothing tells from limits, and that all come at the same step."""
+    ends, same, longest = int(data.terminated.sum()), ends_at_longest(data), int(data.lengths.max())
+    if data.time_limit is None and looks_like_limit(ends, same, longest):
+        yield Finding(
+            "warning",
+            f"{same:,} of {data.episodes:,} episodes end after exactly {longest:,} steps",
+            f"if that is a time limit, --time-limit {longest} says so, and they count as cut off",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.checks import action_names, observation_names
+from cwbc.checks import action_names, are_equal, ends_at_longest, observation_names
 from cwbc.regularizers import Conservative
 from cwbc.trajectories import Trajectories
 from cwbc.weighting import ByLength, ByReturn
@@ -38,6 +38,7 @@ class Lengths:
     longest: int
     terminated: int  # episodes ended by the environment
     cut_off: int  # episodes ended by a limit
+    terminated_at_longest: int  # episodes ended by the environment that are as long as the longest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Returns:
     @property
     def equal(self) -> bool:
         """Whether there is no more than rounding between the returns."""
-        return self.best - self.lowest <= 1e-6 * max(abs(self.lowest), abs(self.best))
+        return are_equal(self.lowest, self.best)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,6 +182,7 @@ def _lengths(data: Trajectories) -> Lengths:
         longest=int(data.lengths.max()),
         terminated=terminated,
         cut_off=data.episodes - terminated,
+        terminated_at_longest=ends_at_longest(data),
     )
 
 

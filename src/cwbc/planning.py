@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from cwbc import fitting, option_types, runs
+from cwbc import checks, fitting, option_types, runs
 from cwbc.datasets import read, store
 from cwbc.datasets.source import Progress
 from cwbc.design import Design
@@ -21,7 +21,7 @@ from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, size
 from cwbc.tasks import Task
 from cwbc.tracking import parse_trackers
 from cwbc.trajectories import Trajectories
-from cwbc.wording import amount
+from cwbc.wording import amount, counted
 
 if TYPE_CHECKING:
     from cwbc import cli
@@ -67,7 +67,10 @@ class Plan:
         data = recording.trusted()
         if acting and data.environment is None:
             raise InputError(f"dataset {data.name} names no environment to act in; give --env ID")
+        methods = check_methods(names, preset, given)
         doubts = [] if recording.kept else recording.warnings()
+        if recording.kept and any(method.condition for method, _ in methods):
+            doubts += checks.equal_returns(data)  # told when it was imported, but not that it matters here
         seeds = asked or seeds_of(DEFAULT_SEEDS[preset])
         why = "as asked" if options.preset else f"the default on a {device.upper()}"
         kept = store.find(data.name) if recording.kept else None
@@ -83,20 +86,19 @@ class Plan:
         if data_on == "host":
             size = f"its {data.nbytes / 1e9:.3g} GB are more than half of the device's free memory"
             remarks.append(f"data streamed from host memory ({'as asked' if options.data_on else size})")
-        return cls(data, check_methods(names, preset, given), seeds, notes, remarks, data_on, track)
+        return cls(data, methods, seeds, notes, remarks, data_on, track)
 
     def lines(self) -> list[str]:
         """The plan in words."""
         data = self.data
         lines = [
-            f"{data.name}: {data.episodes:,} episodes, {data.steps:,} steps, returns "
+            f"{data.name}: {counted(data.episodes, 'episode')}, {counted(data.steps, 'step')}, returns "
             f"{amount(data.lowest)} to {amount(data.best)}, environment {data.environment or 'unknown'}"
         ]
         lines += self.remarks
         kind = jax.devices()[0].device_kind
         preset = f"{self.notes['preset']} ({self.notes['why this preset']})"
-        count = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"
-        lines.append(f"preset {preset}, {count}, device {kind}")
+        lines.append(f"preset {preset}, {counted(len(self.seeds), 'seed')}, device {kind}")
         return lines
 
     def check(self, directories: list[Path], overwrite: bool) -> None:
