@@ -120,7 +120,7 @@ def test_a_discrete_action_beyond_the_environments(tmp_path: Path, capsys: Said)
     one = columns(action_0=None, action_1=None, action=np.array([0, 1, 0, 5, 1, 1]))
     write(tmp_path / "logs.csv", one)
     for option in ("--action-count=3", "--env=cwbc-toy-discrete-v0"):
-        text = "action is outside the discrete range: 5 at line 5 (episode 1, step 0); the 3 actions"
+        text = "action is outside the discrete range: 5 at line 5 (episode 1); the 3 actions"
         assert run("data", "check", "logs.csv", option) == 2
         assert f"error: {text}" in capsys.readouterr().out
         assert run("data", "import", "logs.csv", option) == 2
@@ -157,16 +157,62 @@ def test_check_prints_every_problem(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "check", "logs.csv") == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        "error: observation_0 is not finite: nan at line 3 (episode 0, step 1), inf at line 4 (episode 0, "
-        "step 2); every value must be a finite number",
-        "error: action_1 is not finite: nan at line 7 (episode 2, step 1); every value must be a finite "
-        "number",
-        "warning: step has gaps: 5 after 1 at line 4 (episode 0, step 2); what missing steps earned is "
+        "error: observation_0 is not finite: nan at line 3 (episode 0), inf at line 4 (episode 0); "
+        "every value must be a finite number",
+        "error: action_1 is not finite: nan at line 7 (episode 2); every value must be a finite number",
+        "warning: step has gaps: 5 after 1 at line 4 (episode 0); what missing steps earned is "
         "missing from the returns",
-        "warning: 1 of 3 episodes have one step: line 5 (episode 1, step 0); an episode of one step is "
+        "warning: 1 of 3 episodes have one step: line 5 (episode 1); an episode of one step is "
         "rarely meant: are the ends of episodes marked where they are?",
         "logs.csv: 3 episodes, 6 steps; cannot be used: 2 errors",
     ]
+
+
+def test_a_word_among_numbers_hides_nothing_else(tmp_path: Path, capsys: Said) -> None:
+    odd = columns(
+        observation_0=np.array([0.5, 1, np.nan, 3, 4, 5]),
+        action_0=["-0.5", "oops", "0.25", None, "0.5", "1"],
+        reward=np.array([1, 2, 3, 10, np.inf, 0.5]),
+    )
+    write(tmp_path / "logs.csv", odd)
+    assert run("data", "check", "logs.csv") == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "error: action_0 holds text: 'oops' at line 3; expected a number in every row",
+        "error: observation_0 is not finite: nan at line 4 (episode 0); every value must be a finite number",
+        "error: action_0 is not finite: nan at line 5 (episode 1); every value must be a finite number",
+        "error: reward is not finite: inf at line 6 (episode 2); every value must be a finite number",
+    ]
+    assert lines[-1] == "logs.csv: 3 episodes, 6 steps; cannot be used: 4 errors"
+    assert run("data", "import", "logs.csv") == 2
+    assert "'oops' at line 3; expected a number in every row (and 3 more" in capsys.readouterr().err
+
+
+def test_a_word_among_choices_and_what_keeps_the_rest_from_being_read(tmp_path: Path, capsys: Said) -> None:
+    one = columns(action_0=None, action_1=None, action=["0", "1", "left", None, "1", "1"])
+    write(tmp_path / "logs.csv", one)
+    assert run("data", "check", "logs.csv") == 2
+    assert capsys.readouterr().out.splitlines() == [
+        "error: action holds text: 'left' at line 4; expected a number in every row",
+        "error: action has no value: line 5; every step has an action",
+        "logs.csv: cannot be used: 2 errors; nothing else could be checked",
+    ]
+    write(tmp_path / "logs.csv", columns(step=["0", "1", "two", "0", "0", "1"]))
+    assert run("data", "check", "logs.csv") == 2
+    assert capsys.readouterr().out.splitlines() == [
+        "error: step holds text: 'two' at line 4; expected a number in every row",
+        "logs.csv: cannot be used: 1 error; nothing else could be checked",
+    ]
+
+
+def test_decimal_commas_and_choices_in_words(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns(reward=["-0,46", "1", "2,5", "0,5", "1,5", "0,1"]))
+    assert run("data", "check", "logs.csv") == 2
+    assert "reward holds text: '-0,46' at line 2; decimals have a point: -0.46" in capsys.readouterr().out
+    write(tmp_path / "logs.csv", columns(action_0=None, action_1=None, action=["left", "right"] * 3))
+    assert run("data", "check", "logs.csv") == 2
+    assert "'left' at line 2; expected a number, or a list" in (out := capsys.readouterr().out)
+    assert "number the choices 0, 1, ..." in out
 
 
 def test_returns_among_which_there_is_nothing_to_choose(tmp_path: Path, capsys: Said) -> None:
@@ -209,8 +255,8 @@ def test_check_warns_of_what_is_seldom_meant(tmp_path: Path, capsys: Said) -> No
     write(tmp_path / "logs.parquet", odd)
     assert run("data", "check", "logs.parquet", "--places=1") == 0
     out = capsys.readouterr().out
-    assert "warning: action_0 is outside [-1, 1]: 2.5 at row 2 (episode 0, step 2) and 1 more; " in out
-    assert "warning: 1 of 3 episodes have one step: row 3 (episode 1, step 0); " in out
+    assert "warning: action_0 is outside [-1, 1]: 2.5 at row 2 (episode 0) and 1 more; " in out
+    assert "warning: 1 of 3 episodes have one step: row 3 (episode 1); " in out
     assert "warning: reward is 1 in every row; " in out
     assert "warning: observation_1 is 4 in every row; " in out
     assert out.splitlines()[-1] == "logs.parquet: 3 episodes, 6 steps; can be used, 4 warnings"
@@ -253,7 +299,7 @@ def test_check_in_json(tmp_path: Path, capsys: Said) -> None:
     assert (told["usable"], told["ignored_columns"]) == (False, ["user"])
     finding = told["findings"][0]
     assert (finding["severity"], finding["column"]) == ("error", "reward")
-    assert finding["places"] == [{"row": 6, "unit": "line", "episode": "2", "step": 0, "value": "nan"}]
+    assert finding["places"] == [{"row": 6, "unit": "line", "episode": "2", "step": None, "value": "nan"}]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +309,7 @@ def test_check_in_json(tmp_path: Path, capsys: Said) -> None:
         ({"reward": None, "observation_0": ["x"] * 6}, "error: no column for the reward"),
         (
             {"step": np.array([0, 0, 2, 0, 0, 1])},
-            "error: step repeats: 0 (as at line 2) at line 3 (episode 0, step 1)",
+            "error: step repeats: 0 (as at line 2) at line 3 (episode 0)",
         ),
     ],
 )
@@ -278,7 +324,9 @@ def test_check_of_what_cannot_be_read(
 def test_check_of_garbage(tmp_path: Path, capsys: Said) -> None:
     (tmp_path / "logs.npz").write_bytes(b"PK\x03\x04garbage")
     assert run("data", "check", "logs.npz") == 2
-    assert capsys.readouterr().out.startswith("error: logs.npz cannot be read as NPZ (truncated, damaged, or")
+    error, verdict = capsys.readouterr().out.splitlines()
+    assert error.startswith("error: logs.npz cannot be read as NPZ (truncated, damaged, or")
+    assert verdict == "logs.npz: cannot be used: 1 error; nothing else could be checked"
 
 
 def test_check_finds_a_damaged_entry_of_the_store(tmp_path: Path, capsys: Said) -> None:

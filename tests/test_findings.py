@@ -40,6 +40,11 @@ def test_places_are_found_in_episodes_and_in_the_source() -> None:
         "v at line 4 (episode b, step 0)",
         "w at line 2 (episode c, step 1)",
     ]
+    # A log that numbers its steps itself may begin at 1, or leave some out: no other number is shown.
+    own = Origin("x", numbers_steps=True)
+    assert [str(p) for p in own.places(starts, steps)] == [
+        f"row {r} (episode {e})" for r, e in ((2, 0), (3, 1), (5, 2))
+    ]
 
 
 def test_not_every_place_is_kept() -> None:

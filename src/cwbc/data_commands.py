@@ -83,7 +83,7 @@ def check(action: cli_data.Check) -> int:
     except Rejected as error:
         findings = list(error.findings)
     except InputError as error:
-        findings = [Finding("error", str(error), "nothing else could be checked")]
+        findings = [Finding("error", str(error), "")]
     wrong = any(finding.severity == "error" for finding in findings)
     if action.json:
         ignored = recording.origin.ignored if recording else ()
@@ -92,7 +92,9 @@ def check(action: cli_data.Check) -> int:
         return 2 if wrong else 0
     for finding in findings:
         output(f"{finding.severity}: {finding.sentence(action.places)}")
-    if recording is not None:
+    if recording is None:
+        output(f"{action.path}: {_verdict(findings)}; nothing else could be checked")
+    else:
         _tell_columns(recording)
         counts = f"{counted(recording.data.episodes, 'episode')}, {counted(recording.data.steps, 'step')}"
         output(f"{action.path}: {counts}; {_verdict(findings)}")

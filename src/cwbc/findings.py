@@ -48,7 +48,8 @@ class Finding:
         shown = self.places[:places]
         rest = self.count - len(shown)
         where = ", ".join(map(str, shown)) + (f" and {rest:,} more" if shown and rest else "")
-        return f"{self.what}{': ' if where else ''}{where}; {self.remedy}"
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.what}{': ' if where else ''}{where}{remedy}"
 
     def to_json(self, places: int) -> dict[str, Any]:
         """The fields, with the first places."""
@@ -75,6 +76,7 @@ class Origin:
     first_row: int = 0
     episodes: Sequence[Any] | None = None  # [episode] their own names; None: they are counted
     ordered_by_step: bool = False  # a column told the order of the steps
+    numbers_steps: bool = False  # it has its own numbers of steps, which another count would contradict
     ignored: tuple[str, ...] = ()  # columns that were not used
     reward_name: str = "rewards"
     only_done: bool = False  # nothing tells which of the ends were limits
@@ -93,6 +95,6 @@ class Origin:
                 row=row + self.first_row,
                 unit=self.unit,
                 episode=str(episode if self.episodes is None else self.episodes[episode]),
-                step=int(step - starts[episode]),
+                step=None if self.numbers_steps else int(step - starts[episode]),
                 value=None if values is None else values[number],
             )

@@ -35,11 +35,22 @@ def test_python_objects_are_never_loaded(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     objects = np.array([Trap(mark)] * 6, object)
     np.savez(tmp_path / "mine.npz", **d4rl_arrays(rewards=objects))
-    with pytest.raises(InputError, match="rewards holds object; expected one number per row"):
+    with pytest.raises(
+        InputError, match="rewards holds Python objects; save plain arrays of numbers: objects"
+    ):
         load(tmp_path / "mine.npz")
     np.savez(tmp_path / "mine.npz", **d4rl_arrays(), extra=objects)
     assert load(tmp_path / "mine.npz").steps == 6
     assert not mark.exists()
+
+
+def test_arrays_with_a_row_for_each_episode(tmp_path: Path) -> None:
+    shapes = {"observations": (2, 3, 4), "actions": (2, 3, 1), "rewards": (2, 3), "terminals": (2, 3)}
+    arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
+    np.savez(tmp_path / "mine.npz", **arrays)
+    text = r"observations has the shape \(2, 3, 4\), a row for each episode; lay .* as \(6, 4\) and"
+    with pytest.raises(InputError, match=text):
+        load(tmp_path / "mine.npz")
 
 
 def test_an_array_that_claims_more_than_it_holds(tmp_path: Path) -> None:

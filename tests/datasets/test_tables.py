@@ -76,7 +76,7 @@ def test_episodes_may_be_named_in_any_way(tmp_path: Path, names: Any) -> None:
     assert loaded(tmp_path, episode=names).content_hash == loaded(tmp_path).content_hash
     mixed = loaded(tmp_path, **shuffled(np.array([5, 1, 3, 2, 4, 0]), episode=names))
     assert mixed.content_hash == loaded(tmp_path).content_hash
-    place = r"is not finite: nan at row 5 \(episode (x|3|9223372036854775807), step 1\)"
+    place = r"is not finite: nan at row 5 \(episode (x|3|9223372036854775807)\)"
     refused(place, tmp_path, episode=names, reward=np.array([0, 0, 0, 0, 0, np.nan]))
 
 
@@ -113,9 +113,7 @@ def test_what_does_not_tell_the_episodes_apart(tmp_path: Path) -> None:
 
 
 def test_steps_that_repeat_are_refused(tmp_path: Path) -> None:
-    text = (
-        r"step repeats: 1 \(as at row 1\) at row 2 \(episode 0, step 2\); each step stands in one row: drop"
-    )
+    text = r"step repeats: 1 \(as at row 1\) at row 2 \(episode 0\); each step stands in one row: drop"
     refused(text, tmp_path, step=np.array([0, 1, 1, 0, 0, 1]))
     refused(
         r"step repeats: 1 \(as at line 3\) at line 4 \(episode 0",
@@ -127,9 +125,9 @@ def test_steps_that_repeat_are_refused(tmp_path: Path) -> None:
 
 def test_gaps_in_steps_are_a_warning(tmp_path: Path) -> None:
     assert findings(tmp_path, step=np.array([0, 1, 4, 7, 0, 2])) == [
-        "step has gaps: 4 after 1 at row 2 (episode 0, step 2) and 1 more; "
+        "step has gaps: 4 after 1 at row 2 (episode 0) and 1 more; "
         "what missing steps earned is missing from the returns",
-        "step begins neither at 0 nor at 1: 7 at row 3 (episode 1, step 0); are the first steps missing?",
+        "step begins neither at 0 nor at 1: 7 at row 3 (episode 1); are the first steps missing?",
     ]
     assert findings(tmp_path, step=np.array([1, 2, 3, 1, 1, 2])) == []
 
@@ -146,9 +144,9 @@ def test_a_time_orders_steps_but_has_no_gaps(tmp_path: Path) -> None:
 def test_steps_are_checked_without_a_column_of_episodes_too(tmp_path: Path) -> None:
     told = findings(tmp_path, episode=None, step=np.array([0, 2, 1, 0, 0, 1]))
     assert told == [
-        "step goes back: 1 after 2 at row 2 (episode 0, step 2); the rows are out of order: a column that "
+        "step goes back: 1 after 2 at row 2 (episode 0); the rows are out of order: a column that "
         "names the episode of each would put them right",
-        "step has gaps: 2 after 0 at row 1 (episode 0, step 1); what missing steps earned is missing from "
+        "step has gaps: 2 after 0 at row 1 (episode 0); what missing steps earned is missing from "
         "the returns",
     ]
     refused("step goes back", tmp_path, episode=None, step=np.array([0, 2, 1, 0, 0, 1]))
@@ -177,7 +175,7 @@ def test_a_time_that_is_missing(tmp_path: Path, kind: str) -> None:
 
 def test_an_end_in_the_middle_of_an_episode_is_a_warning(tmp_path: Path) -> None:
     assert findings(tmp_path, terminated=np.array([0, 1, 1, 0, 0, 1], bool)) == [
-        "terminated is true before the last step of an episode: row 1 (episode 0, step 1); "
+        "terminated is true before the last step of an episode: row 1 (episode 0); "
         "are several episodes under one name?"
     ]
 
@@ -189,7 +187,7 @@ def test_an_end_in_the_middle_of_an_episode_is_a_warning(tmp_path: Path) -> None
         (
             "reward",
             [1, 2, None, 4, 5, 6],
-            r"reward is not finite: nan at (row|line) (2|4) \(episode 0, step 2",
+            r"reward is not finite: nan at (row|line) (2|4) \(episode 0\)",
         ),
         ("observation_1", [1.5, None, 2, 4, 5, 6], r"observation_1 is not finite: nan at (row 1|line 3) "),
         ("episode", [0, 0, None, 1, 2, 2], r"episode has no value: (row 2|line 4); every row belongs to an"),

@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from cwbc.datasets.source import Column, Kind
 from cwbc.datasets.tables import assemble
+from cwbc.errors import InputError
 from cwbc.trajectories import Trajectories
 
 _KINDS: dict[str, Kind] = {
     "f": "real", "i": "whole", "u": "whole", "b": "truth", "U": "text", "S": "text", "M": "time", "m": "time"
 }  # fmt: skip
+
+
+_Described = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]  # the shape and type of arrays by name
 
 
 class ArrayTable:
@@ -27,10 +31,11 @@ class ArrayTable:
     def __init__(
         self,
         source: str,
-        described: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]],
+        described: _Described,
         fetch: Callable[[str, type | None], NDArray[Any]],
     ) -> None:
         self.source, self._fetch = source, fetch
+        _check_flat(source, described)
         self.rows = _rows(described)
         self.columns: dict[str, Column] = {
             name: _column(name, *what, self.rows) for name, what in described.items()
@@ -82,14 +87,36 @@ def from_arrays(
 
 
 def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) -> Column:
+    if dtype.kind == "O" and not dtype.metadata:  # HDF5's texts have some
+        remedy = "save plain arrays of numbers: objects would need pickle, which is never read"
+        return Column(name, "other", spelled="Python objects", remedy=remedy)
     if len(shape) not in (1, 2) or shape[0] != rows or 0 in shape:
         there = f", where there are {rows:,} rows" if shape[:1] != (rows,) else ""
         return Column(name, "other", spelled=f"an array of shape {shape}{there}")
     return Column(name, _KINDS.get(dtype.kind, "other"), shape[1] if len(shape) == 2 else None, str(dtype))
 
 
-def _rows(described: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> int:
-    for name in ("rewards", "reward"):  # one value per step is the surest count
-        if name in described and described[name][0]:
-            return described[name][0][0]
+def _check_flat(source: str, described: _Described) -> None:
+    """Refuse arrays with a row for each episode instead of each step."""
+    per_step = _reward_shape(described)
+    for name, (shape, _) in described.items():
+        if len(per_step) == 2 and len(shape) == 3 and shape[:2] == per_step:
+            count = shape[0] * shape[1]
+            raise InputError(
+                f"{source}: {name} has the shape {shape}, a row for each episode; lay the episodes end to "
+                f"end, as ({count}, {shape[2]}) and the rewards as ({count},), and mark the last step of each"
+            )
+
+
+def _rows(described: _Described) -> int:
+    if per_step := _reward_shape(described):
+        return per_step[0]
     return max((shape[0] for shape, _ in described.values() if shape), default=0)
+
+
+def _reward_shape(described: _Described) -> tuple[int, ...]:
+    """The shape of the rewards, whose count is the surest: one per step. Empty where there are none."""
+    for name in ("rewards", "reward"):
+        if name in described and (shape := described[name][0]):
+            return shape
+    return ()

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.datasets.columns import BY_NAME, ColumnOptions
+from cwbc.datasets.columns import BY_NAME, ColumnOptions, listed
 from cwbc.datasets.decoding import decoding
 from cwbc.datasets.source import Column, Progress, refuse
 from cwbc.datasets.tables import assemble
 from cwbc.errors import InputError, need_extra
+from cwbc.findings import PLACES_KEPT, Finding, Place, Rejected
 from cwbc.recordings import Recording
 
 _BATCH = 1 << 16  # rows decoded together
@@ -64,16 +65,43 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
         # Lines can break within quotes only; where there are none, the reader may split at any.
         parse = csv.ParseOptions(delimiter=sign, newlines_in_values=b'"' in start)
         convert = csv.ConvertOptions(strings_can_be_null=True)
-        whole = csv.read_csv(path, parse_options=parse, convert_options=convert)
+        # Line 1 is the header. Lines that are skipped make the others uncertain.
+        lines = re.search(rb"\n\s*\n\s*\S", start) is None
+        unit, first_row = ("line", 2) if lines else ("row", 0)
+        try:
+            whole = csv.read_csv(path, parse_options=parse, convert_options=convert)
+        except ValueError:
+            _check_widths(csv, path, parse, unit, first_row)
+            raise
 
         def batches(names: Sequence[str]) -> Iterator[Any]:
             yield from whole.select(list(names)).to_batches(_BATCH)
 
-        # Line 1 is the header. Lines that are skipped make the others uncertain.
-        lines = re.search(rb"\n\s*\n\s*\S", start) is None
-        unit, first_row = ("line", 2) if lines else ("row", 0)
         table = ArrowTable(str(path), whole.num_rows, whole.schema, batches, unit, first_row)
         return assemble(table, re.sub(r"\.(csv|tsv)(\.\w+)?$", "", path.name), options, progress)
+
+
+def _check_widths(csv: Any, path: Path, parse: Any, unit: str, first_row: int) -> None:
+    """Refuse a text with rows that are longer or shorter than its header, by their places."""
+    wrong: list[Any] = []
+    count = 0
+
+    def skip(row: Any) -> str:
+        nonlocal count
+        count += 1
+        if count <= PLACES_KEPT:
+            wrong.append(row)
+        return "skip"
+
+    parse.invalid_row_handler = skip
+    csv.read_csv(path, csv.ReadOptions(use_threads=False), parse)  # by one thread, which counts the rows
+    if wrong:
+        width = wrong[0].expected_columns
+        places = tuple(
+            Place(row.number - 2 + first_row, unit, value=f"{row.actual_columns} values") for row in wrong
+        )
+        what, remedy = f"rows do not have the {width} values that the header has", "give each row all of them"
+        raise Rejected(str(path), [Finding("error", what, remedy, count=count, places=places)])
 
 
 class ArrowTable:
@@ -91,7 +119,7 @@ class ArrowTable:
         self.source, self.rows, self.unit, self.first_row = source, rows, unit, first_row
         self._batches = batches
         if len(set(schema.names)) < len(schema.names):
-            raise InputError(f"{source}: two columns have the same name: {', '.join(schema.names)}")
+            raise InputError(f"{source}: two columns have the same name: {listed(schema.names)}")
         self.columns: dict[str, Column] = {field.name: self._column(field) for field in schema}
 
     def read(self, names: Sequence[str], dtype: type | None = None) -> Iterator[list[NDArray[Any]]]:

@@ -128,7 +128,7 @@ def _columns_of(
         matches = [pattern] if pattern in columns else fnmatch.filter(_free(role, columns, options), pattern)
         if not matches:
             near = difflib.get_close_matches(pattern, columns, n=3)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(columns)}"
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {listed(columns)}"
             found.append(Finding("error", f"there is no column {pattern!r} ({_option(role)})", hint))
         names += [name for name in _natural(matches) if name not in names]
     if len(names) > 1 and role not in _SEVERAL:
@@ -201,7 +201,7 @@ def _missing(role: str, columns: Iterable[str]) -> Finding:
     what = {"observations": "observations", "actions": "actions", "reward": "the reward"}[role]
     return Finding(
         "error",
-        f"no column for {what} (looked for {names}; it has {_listed(columns)})",
+        f"no column for {what} (looked for {names}; it has {listed(columns)})",
         f"rename one, or name it to `cwbc data import` (and `check`) with {_option(role)} {_EXAMPLES[role]}",
     )
 
@@ -217,14 +217,24 @@ def _wrong_type(role: str, column: Column) -> Finding:
         held = f"lists of {column.width} values ({held})"
     if role == "actions" and column.kind == "text":
         wanted += "; number the choices 0, 1, ..."
-    return Finding("error", f"{column.name} holds {held}", f"expected {wanted}", column.name)
+    return Finding("error", f"{column.name} holds {held}", column.remedy or f"expected {wanted}", column.name)
 
 
 def _option(role: str) -> str:
     return f"--{role}"
 
 
-def _listed(columns: Iterable[str], limit: int = 20) -> str:
+def listed(columns: Iterable[str], limit: int = 20) -> str:
+    """The names of columns, and what they look like where they are none."""
     names = list(columns)
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest if names else "no columns"
+    missing = ": numbers, so the header seems to be missing" * all(map(_is_number, names))
+    return ", ".join(names[:limit]) + rest + missing if names else "no columns"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -91,6 +91,7 @@ def _finished(
         first_row=table.first_row,
         episodes=labels,
         ordered_by_step=roles.step is not None,
+        numbers_steps=roles.step is not None,
         ignored=roles.ignored,
         reward_name=roles.reward.name,
         only_done=roles.done is not None and roles.terminated is None and roles.truncated is None,

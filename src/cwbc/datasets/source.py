@@ -26,6 +26,7 @@ class Column:
     kind: Kind
     width: int | None = None  # of a column that holds a list per row; None: one value per row
     spelled: str = ""  # the type as the format calls it
+    remedy: str = ""  # what would be right, where that depends on more than the role
 
 
 class Table(Protocol):

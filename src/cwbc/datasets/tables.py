@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.datasets.columns import BY_NAME, ColumnOptions, Roles, assign
+from cwbc.datasets.mending import mended
 from cwbc.datasets.segmentation import Episodes, segment
 from cwbc.datasets.source import Column, Progress, Table, check_count, refuse
-from cwbc.findings import Finding, Place, Rejected
+from cwbc.findings import Finding, Rejected
 from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
 
@@ -28,7 +29,19 @@ def assemble(
         raise Rejected(table.source, [Finding("error", "there are no rows", "give one row per step")])
     roles, found = assign(table.columns, options)
     if roles is None:
-        raise Rejected(table.source, [_placed(table, finding) for finding in found])
+        table, found = mended(table, found)
+        roles, _ = assign(table.columns, options)
+        # A step in words has no place in the order, so there would be no episodes to check.
+        if roles is None or any(finding.column == roles.step.name for finding in found if roles.step):
+            raise Rejected(table.source, found)
+    try:
+        recording = _assembled(table, name, roles, progress)
+    except Rejected as error:
+        raise Rejected(table.source, [*found, *error.findings]) from error
+    return dataclasses.replace(recording, findings=(*found, *recording.findings))
+
+
+def _assembled(table: Table, name: str, roles: Roles, progress: Progress | None) -> Recording:
     episodes = segment(table, roles)
     data = _laid_out(table, name, roles, episodes, progress)
     findings = list(episodes.findings)
@@ -36,23 +49,6 @@ def assemble(
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
         findings.append(Finding("warning", what, "they are kept out", count=data.unfinished_steps))
     return Recording(data, episodes.origin, tuple(findings))
-
-
-def _placed(table: Table, finding: Finding) -> Finding:
-    """A finding about a column of text, with the first text in it that is no number."""
-    column = table.columns.get(finding.column or "")
-    if column is None or column.kind != "text":
-        return finding
-    first = 0
-    for (values,) in table.read([column.name]):
-        for row, value in enumerate(values.tolist()):
-            try:
-                float(value if value is not None else "nan")
-            except (TypeError, ValueError):
-                place = Place(first + row + table.first_row, table.unit, value=repr(str(value)[:40]))
-                return dataclasses.replace(finding, count=1, places=(place,))
-        first += len(values)
-    return finding
 
 
 def _laid_out(
