@@ -151,6 +151,29 @@ def test_actions_beyond_one_are_reachable_when_the_data_has_them() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["rvs", "dt"])
+def test_a_broken_observation_is_refused_and_leaves_no_trace(name: str) -> None:
+    one, other = policy(name), policy(name)
+    observations, rewards = history(episodes=3, steps=4)
+    for each in (one, other):
+        each.begin([1.0, 2.0, 3.0])
+    for t in range(4):
+        reward = None if t == 0 else rewards[t - 1]
+        for value in (np.nan, np.inf):
+            broken = observations[t].copy()
+            broken[2, 1] = value
+            with pytest.raises(InputError, match=rf"finite numbers; got {value} at \[2, 1\]"):
+                one.act(broken, reward)
+        np.testing.assert_array_equal(one.act(observations[t], reward), other.act(observations[t], reward))
+
+
+def test_a_policy_says_what_it_is() -> None:
+    trained = policy("rvs+cwbc")
+    assert repr(trained) == "Policy('rvs+cwbc')"
+    trained.about |= {"dataset": "spring", "seed": 3}
+    assert repr(trained) == "Policy('rvs+cwbc', dataset='spring', seed=3)"
+
+
 def test_mistakes_are_told() -> None:
     trained = policy("rvs")
     with pytest.raises(InputError, match="call begin"):

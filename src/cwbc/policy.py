@@ -99,6 +99,10 @@ class Policy:
         self.about = about or {}
         self._history: History | None = None
 
+    def __repr__(self) -> str:
+        told = [f"{name}={self.about[name]!r}" for name in ("dataset", "seed") if name in self.about]
+        return f"Policy({', '.join([repr(self.design.method.name), *told])})"
+
     def begin(self, target: ArrayLike) -> None:
         """Begin one episode (a number) or several at once (a sequence), each asked for its target return."""
         self._remaining = np.asarray(target, np.float64)
@@ -115,6 +119,10 @@ class Policy:
         expected = (*self._remaining.shape, self.design.observation_size)
         if observations.shape != expected:
             raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
+        finite = np.isfinite(observations)
+        if not finite.all():  # told before anything is remembered: the next observation may be all right
+            place = np.argwhere(~finite)[0].tolist()
+            raise InputError(f"an observation is finite numbers; got {observations[tuple(place)]} at {place}")
         self._spend(reward)
         self._history, actions = _act(
             self.design,
