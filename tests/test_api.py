@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,14 @@ PLACES: tuple[Place, Place] = ("device", "host")
 TINY: dict[str, Any] = {"preset": "small", "steps": 20, "width": 16, "batch_size": 4}
 
 
-def test_from_a_file_to_a_saved_policy(tmp_path: Path) -> None:
+def test_from_a_file_to_a_saved_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = write_toy(tmp_path / "toy.hdf5")
     policies = cwbc.train(dataset, "rvs+cwbc", seeds=2, **TINY)
     sweep = cwbc.evaluate(policies, targets=[-2, 4], episodes=3)
+    said = capsys.readouterr()
+    assert not said.out
+    shown = r"training rvs\+cwbc: 20 steps in .* s\nevaluating rvs\+cwbc: 10 steps in .* s\n"
+    assert re.fullmatch(shown, said.err)
     assert sweep.returns.shape == (2, 2, 3)
     policies.policy(seed=1).save(tmp_path / "policy.safetensors")
     policy = cwbc.Policy.load(tmp_path / "policy.safetensors")
@@ -30,8 +35,13 @@ def test_from_a_file_to_a_saved_policy(tmp_path: Path) -> None:
     assert policy.act(np.zeros((3, 2))).shape == (3, 1)
 
 
-def test_a_run_directory_is_evaluated_over_the_default_sweep(tmp_path: Path) -> None:
+def test_a_run_directory_is_evaluated_over_the_default_sweep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     cwbc.train(DATA, cwbc.METHODS["bc"], seeds=[7, 3], directory=tmp_path / "bc", **TINY)
+    capsys.readouterr()
+    cwbc.train(DATA, cwbc.METHODS["bc"], seeds=[7, 3], directory=tmp_path / "bc", **TINY)
+    assert not capsys.readouterr().err  # it was only read
     sweep = cwbc.evaluate(tmp_path / "bc", episodes=1)
     assert sweep.seeds.tolist() == [7, 3]
     assert len(sweep.targets) == 21

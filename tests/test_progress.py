@@ -27,8 +27,22 @@ def test_plain_lines_are_rare_and_tell_speed_and_time_left(clock: list[float]) -
     lines = text.getvalue().splitlines()
     assert lines[0] == "training rvs: 250/1,000 steps, 10/s, 75 s left"
     assert lines[1] == "training rvs: 300/1,000 steps, 10/s, 70 s left"
-    assert lines[-1] == "training rvs: 1,000 steps in 80.0 s"
+    assert lines[-1] == "training rvs: 800 steps in 80.0 s"
     assert len(lines) == 80 / module.PLAIN_INTERVAL
+
+
+def test_compiling_is_no_part_of_the_speed(clock: list[float]) -> None:
+    text = io.StringIO()
+    with progress(Console(file=text), "training dt", 1000, "steps") as update:
+        for seconds, completed in ((30.0, 10), (5.0, 60), (5.0, 110)):
+            clock[0] += seconds
+            update(completed)
+    assert text.getvalue().splitlines() == [
+        "training dt: 10/1,000 steps",
+        "training dt: 60/1,000 steps, 10/s, 94 s left",
+        "training dt: 110/1,000 steps, 10/s, 89 s left",
+        "training dt: 110 steps in 40.0 s",
+    ]
 
 
 def test_a_failure_is_not_told_as_done(clock: list[float]) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cwbc import evaluation
-from cwbc.datasets import load
+from rich.console import Console
+
+from cwbc import evaluation, runs
+from cwbc.datasets import made, read
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.policy import Policies
+from cwbc.progress import gauge, progress
 from cwbc.results import Sweep
 from cwbc.tasks import task_for
 from cwbc.tracking import parse_trackers, tracked
@@ -32,7 +36,7 @@ def train(
     track: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Policies:
-    """Train a method on a dataset, one policy per seed.
+    """Train a method on a dataset, one policy per seed. How far it is shows on stderr.
 
     Args:
         seeds: how many (then 0, 1, ...) or which; by default 10 with the paper preset, 3 with the small one.
@@ -47,7 +51,12 @@ def train(
     trackers = parse_trackers(track)
     if trackers and directory is None:
         raise InputError("track shows a run that is kept; give its directory, too")
-    data = dataset if isinstance(dataset, Trajectories) else load(dataset)
+    console = Console(stderr=True)
+    if isinstance(dataset, Trajectories):
+        data = dataset
+    else:
+        with gauge(console, *made.doing(str(dataset))) as tell:
+            data = read(dataset, progress=tell).trusted()
     preset = preset or default_preset()
     named, preset_training = sized(method if isinstance(method, str) else "rvs", preset)
     if training is None:
@@ -58,8 +67,13 @@ def train(
     if data_on not in (None, "device", "host"):
         raise unknown("place for the data", data_on, ("device", "host"))
     place = None if directory is None else Path(directory)
-    with tracked(trackers) as tracking:
-        return train_policies(data, chosen, settings, which, place, data_on=data_on, tracking=tracking)
+    done = 0 if place is None else runs.steps_done(place)
+    shown = progress(console, f"training {chosen.name}", settings.steps, "steps", done)
+    is_over = done == settings.steps  # then it is only read
+    with tracked(trackers) as tracking, contextlib.nullcontext() if is_over else shown as update:
+        return train_policies(
+            data, chosen, settings, which, place, progress=update, data_on=data_on, tracking=tracking
+        )
 
 
 def evaluate(
@@ -70,7 +84,10 @@ def evaluate(
     episodes: int = 10,
     seed: int = 0,
 ) -> Sweep:
-    """Ask policies (or those of a run directory) for every target return; by default the paper's sweep."""
+    """Ask policies (or those of a run directory) for every target return; by default the paper's sweep.
+
+    How far it is shows on stderr.
+    """
     if not isinstance(policies, Policies):
         policies = Policies.load(policies)
     environment = environment or policies.about.get("environment")
@@ -80,4 +97,6 @@ def evaluate(
         about = policies.about
         task = task_for(environment, about["lowest_return"], about["best_return"])
         targets = task.targets(about["best_return"])
-    return evaluation.evaluate(policies, environment, targets, episodes, seed)
+    design, console = policies.design, Console(stderr=True)
+    with progress(console, f"evaluating {design.method.name}", design.horizon, "steps") as update:
+        return evaluation.evaluate(policies, environment, targets, episodes, seed, update)

@@ -96,23 +96,30 @@ class _Lines:
         self._console, self._title, self.total, self._unit = console, title, total, unit
         self._done = self._first_done = done
         self._began = self._last = time.monotonic()
+        self._first_told: tuple[float, int] | None = None  # when, and how much was done; before, it compiles
         self.shown = False
 
     def update(self, completed: int) -> None:
         self._done = completed
         now = time.monotonic()
+        if self._first_told is None:
+            self._first_told = now, completed
         if now - self._last >= PLAIN_INTERVAL and completed != self.total:
             self._last, self.shown = now, True
-            rate = (completed - self._first_done) / (now - self._began)
-            of_total, left = "", ""
-            if self.total is not None:
-                of_total = f"/{self.total:,}"
-                left = f", {(self.total - completed) / rate if rate else float('inf'):,.0f} s left"
-            self._print(f"{completed:,}{of_total} {self._unit}, {rate:,.0f}/s{left}")
+            of_total = "" if self.total is None else f"/{self.total:,}"
+            self._print(f"{completed:,}{of_total} {self._unit}{self._pace(now, *self._first_told)}")
+
+    def _pace(self, now: float, since: float, before: int) -> str:
+        """How fast it goes, and how long it will; nothing until that can be told."""
+        if self._done <= before or now <= since:
+            return ""
+        rate = (self._done - before) / (now - since)
+        left = "" if self.total is None else f", {(self.total - self._done) / rate:,.0f} s left"
+        return f", {rate:,.0f}/s{left}"
 
     def finish(self) -> None:
         seconds = time.monotonic() - self._began
-        self._print(f"{self._done:,} {self._unit} in {seconds:,.1f} s")
+        self._print(f"{self._done - self._first_done:,} {self._unit} in {seconds:,.1f} s")
 
     def _print(self, text: str) -> None:
         self._console.print(f"{self._title}: {text}", highlight=False, soft_wrap=True, markup=False)
