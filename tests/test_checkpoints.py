@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from cwbc.checkpoints import FORMAT, flatten, nested, read, read_description, unflatten, write
+from cwbc.checkpoints import CHECKPOINT, FORMAT, flatten, nested, read, read_description, unflatten, write
 from cwbc.errors import InputError
 
 TENSORS = {
@@ -87,6 +87,9 @@ def test_a_truncated_file_is_damaged(tmp_path: Path, reader: Any, kept: int) -> 
     write(path, TENSORS, {"step": 7})
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(InputError, match=r"checkpoint is not a file that cwbc saved, or it is damaged: ."):
+        reader(path)
+    path = path.rename(tmp_path / CHECKPOINT)  # a run's
+    with pytest.raises(InputError, match=r"damaged: .*; remove it, and the command that began the run"):
         reader(path)
 
 

@@ -87,7 +87,9 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
     except InputError:
         raise
     except (OSError, safetensors.SafetensorError, KeyError, ValueError) as error:
-        raise InputError(f"{path} is not a file that cwbc saved, or it is damaged: {error}") from error
+        told = f"{path} is not a file that cwbc saved, or it is damaged: {error}"
+        remedy = "; remove it, and the command that began the run trains it anew"
+        raise InputError(told + (remedy if path.name == CHECKPOINT else "")) from error
 
 
 def _name(prefix: str, path: tuple[Any, ...]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from cwbc.errors import InputError
+from cwbc.errors import InputError, install
 
 Device = Literal["cpu", "gpu"]
 Place = Literal["device", "host"]
@@ -26,8 +26,7 @@ def use_device(device: Device | None) -> Device:
         if device != "gpu":
             raise
         raise InputError(
-            "--device gpu: jax finds no GPU; install the extra with `pip install 'cwbc[cuda]'` on a machine "
-            "with an NVIDIA GPU"
+            f"--device gpu: jax finds no GPU; on a machine with an NVIDIA GPU, {install('cuda')} brings it"
         ) from error
     return "cpu" if backend == "cpu" else "gpu"
 

@@ -40,9 +40,14 @@ class DivergenceError(RuntimeError):
     """Training went where no number is."""
 
 
+def install(extra: str) -> str:
+    """How to get the packages of an extra, wherever cwbc was installed from."""
+    return f"pip install 'cwbc[{extra}]', or '.[{extra}]' in its repository"
+
+
 def need_extra(module: str, extra: str, what: str) -> Any:
     """A module that comes with an extra, or an error that says how to get it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise UnavailableError(f"{what} need more packages: pip install 'cwbc[{extra}]' ({error})") from error
+        raise UnavailableError(f"{what} need more packages: {install(extra)} ({error})") from error

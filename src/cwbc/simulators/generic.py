@@ -86,7 +86,8 @@ def _make(environment: str) -> Any:
     # An id such as "module:Name-v0" registers itself when it is made; a name without its version would
     # let the newest one in unseen.
     if ":" not in environment and environment not in gymnasium.registry:
-        raise UnavailableError(str(unknown("environment", environment, gymnasium.registry)))
+        told = unknown("environment", environment, gymnasium.registry)
+        raise UnavailableError(f"{told}; one of your own is module:ID, where the module registers it")
     try:
         with quiet_mujoco(), warnings.catch_warnings():
             # The data decide the version, so that a newer one exists is no news.
