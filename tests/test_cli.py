@@ -215,7 +215,12 @@ def test_results_belong_to_their_environment(
     assert "in cwbc-toy-v0, now in CartPole-v1" in capsys.readouterr().err
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     assert run("train", dataset, "bc", *TINY[:-1], "--out", tmp_path / "bc") == 0
+    assert f"`cwbc evaluate {tmp_path / 'bc'} --env ID` measures it" in capsys.readouterr().err
+    assert run("report", tmp_path / "bc") == 2
+    assert f"`cwbc evaluate {tmp_path / 'bc'} --env ID` does it" in capsys.readouterr().err
     assert run("evaluate", tmp_path / "bc", f"--env={ENVIRONMENT}", "--episodes=1", "--device=cpu") == 0
+    assert run("evaluate", tmp_path / "bc", "--episodes=1", "--device=cpu") == 0  # there, as before
+    assert "bc: already evaluated" in capsys.readouterr().err
     summary = json.loads((tmp_path / "bc" / "summary.json").read_text())
     assert summary["dataset"]["environment"] == ENVIRONMENT
     (tmp_path / "bc" / "metrics.jsonl").unlink()  # its time is unknown then, and all else is as it was
@@ -239,13 +244,18 @@ def test_a_policy_of_a_run_acts(compared: Path) -> None:
     assert policy.about["environment"] == ENVIRONMENT
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     options = [option for option in TINY if "episodes" not in option]
-    assert run("train", dataset, "bc", *options, "--out", tmp_path / "bc") == 0
+    out = tmp_path / "my runs"
+    assert run("train", dataset, "bc", *options, "--out", out / "bc") == 0
+    assert f"`cwbc evaluate '{out}/bc' --env ID` measures it" in capsys.readouterr().err
     assert run("compare", dataset, "bc", *TINY, "--out", tmp_path / "c") == 2
     assert "names no environment to act in; give --env ID" in capsys.readouterr().err
     assert not (tmp_path / "c").exists()
+    assert run("compare", dataset, "bc", *TINY, "--out", out, f"--env={ENVIRONMENT}") == 0
+    assert "bc: already trained" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -316,6 +326,14 @@ def test_mistakes_exit_2_say_what_and_write_nothing(
     assert not out.exists()
 
 
+def test_train_takes_one_method_and_its_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = write_toy(tmp_path / "toy.hdf5")
+    assert run("train", dataset, "rvs", "bc") == 2
+    assert "train takes one METHOD; got rvs bc. compare takes several" in capsys.readouterr().err
+    assert run("train", dataset, "dt", "--heads=3", "--preset=small") == 2
+    assert "heads must be a divisor of the width 64; got 3" in capsys.readouterr().err
+
+
 def test_a_published_task_takes_positive_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with h5py.File(tmp_path / "hopper-x-v2.hdf5", "w") as file:
         file["observations"], file["actions"] = np.zeros((4, 11)), np.zeros((4, 3))
@@ -345,7 +363,7 @@ def test_no_gpu_is_told_with_the_extra_that_brings_it(tmp_path: Path) -> None:
     hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     ended = subprocess.run(command, capture_output=True, text=True, env=hidden, cwd=tmp_path, check=False)
     assert ended.returncode == 2
-    assert "pip install 'cwbc[cuda]'" in ended.stderr
+    assert "pip install 'cwbc[cuda]', or '.[cuda]' in its repository" in ended.stderr
     assert not (tmp_path / "runs").exists()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cwbc import runs
+from cwbc.checkpoints import CHECKPOINT
 from cwbc.errors import InputError
 from cwbc.finished import check_place
 from cwbc.tracking.tensorboard import EventFiles
@@ -57,8 +58,12 @@ def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / ".checkpoint.safetensors.tmp").write_text("")
     other = {**config, "horizon": 11}
-    with pytest.raises(InputError, match="horizon was 10, now 11"):
-        runs.check_same(tmp_path, other)
+    runs.check_same(tmp_path, other)  # only a beginning, which nobody misses
+    for name in (CHECKPOINT, runs.RESULTS, runs.SUMMARY):
+        (tmp_path / name).write_text("")
+        with pytest.raises(InputError, match="horizon was 10, now 11; give another directory"):
+            runs.check_same(tmp_path, other)
+        (tmp_path / name).unlink()
     runs.check_same(tmp_path, other, overwrite=True)
     runs.discard_other(tmp_path, other)
     runs.check_same(tmp_path, other)
@@ -68,6 +73,23 @@ def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     runs.check_same(tmp_path, {**config, "drawn": [1.0]})
 
 
+def test_to_name_an_environment_makes_no_other_run(tmp_path: Path) -> None:
+    def acting(environment: str | None) -> dict[str, Any]:
+        return {**CONFIG, "dataset": {"content_hash": "a", "environment": environment}}
+
+    (tmp_path / CHECKPOINT).write_text("")
+    (tmp_path / runs.CONFIG).write_text(json.dumps(acting(None)))
+    runs.check_same(tmp_path, acting("Hopper-v5"))
+    runs.discard_other(tmp_path, acting("Hopper-v5"))
+    assert (tmp_path / CHECKPOINT).exists()
+    with pytest.raises(InputError, match="other settings: horizon was 10, now 11; give another") as refused:
+        runs.check_same(tmp_path, {**acting("Hopper-v5"), "horizon": 11})
+    assert f"`cwbc evaluate {tmp_path} --env Hopper-v5` measures what is trained" in str(refused.value)
+    (tmp_path / runs.CONFIG).write_text(json.dumps(acting("Hopper-v4")))
+    with pytest.raises(InputError, match=r"dataset\.environment was 'Hopper-v4', now 'Hopper-v5'"):
+        runs.check_same(tmp_path, acting("Hopper-v5"))
+
+
 def test_a_lock_is_nobody_s_file(tmp_path: Path) -> None:
     with runs.held(tmp_path / "run"):
         runs.check_same(tmp_path / "run", CONFIG)
@@ -75,6 +97,8 @@ def test_a_lock_is_nobody_s_file(tmp_path: Path) -> None:
     with runs.held(tmp_path / "run"):  # what was held may be held again
         pass
     (tmp_path / "diary.txt").write_text("dear diary")
+    with pytest.raises(InputError, match=r"diary\.txt is a file, and a run needs a directory"):
+        runs.check_same(tmp_path / "diary.txt", CONFIG)
     with pytest.raises(InputError, match="not empty and holds no run"), runs.held(tmp_path):
         pass
     assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "run"]

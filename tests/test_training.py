@@ -215,6 +215,27 @@ def test_parameters_that_only_the_last_update_ruined_are_not_saved(tmp_path: Pat
     assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
 
 
+def test_a_run_that_diverged_at_once_is_begun_anew_with_other_settings(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    with pytest.raises(DivergenceError, match="a lower learning rate"):
+        train(toy_data(), tiny("rvs", learning_rate=1e38), SETTINGS, (0,), place)
+    assert runs.read_config(place)["method"]["optimizer"]["learning_rate"] == 1e38
+    with runs.held(place), pytest.raises(InputError, match="another process is working"):
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)  # it may be on its way to a checkpoint
+    train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
+    assert runs.read_config(place)["method"]["optimizer"]["learning_rate"] == 0.001
+    assert runs.steps_done(place) == SETTINGS.steps
+
+
+def test_a_run_does_not_go_on_with_more_actions_than_it_began_with(tmp_path: Path) -> None:
+    seen = toy_data(discrete=True).described(environment=None)
+    train(seen, tiny("bc"), SETTINGS, (0,), tmp_path / "r")
+    told = seen.described(environment="cwbc-toy-discrete-v0", action_count=3)
+    assert train(told, tiny("bc"), SETTINGS, (0,), tmp_path / "r").design.actions.size == 3
+    with pytest.raises(InputError, match="was trained for 3 actions, now there are 5"):
+        train(told.described(action_count=5), tiny("bc"), SETTINGS, (0,), tmp_path / "r")
+
+
 def test_a_sitting_with_other_versions_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "chunk_length", lambda *_: 7)
     with pytest.raises(Interrupted):

@@ -41,7 +41,8 @@ Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
 DataPlace = Annotated[Literal["device", "host"] | None, arg(metavar="device|host", help_behavior_hint="")]
 PresetName = Annotated[Literal["paper", "small"] | None, arg(metavar="paper|small", help_behavior_hint="")]
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
-MethodName = Annotated[Positional[str], arg(metavar="METHOD", help_behavior_hint="")]
+# Several are read as well, so that it can be said that train takes one.
+MethodName = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD", help_behavior_hint="(required)")]
 Run = Annotated[Positional[str], arg(metavar="RUN", help_behavior_hint="")]
 Runs = Annotated[Positional[tuple[str, ...]], arg(metavar="RUN ...", help_behavior_hint="")]
 
@@ -103,7 +104,7 @@ class TrainingOptions:
     data_on: DataPlace = None
     """Where the data lies; from the host it is streamed (default: the device, where it has room)."""
     env: Environment = None
-    """Gymnasium id of the environment (default: what the dataset tells)."""
+    """Gymnasium id of the environment, or module:ID of your own (default: what the dataset tells)."""
     out: Directory = None
     """Directory of the results (default: runs/DATASET; for train, METHOD below it)."""
     track: Trackers = None
@@ -155,7 +156,7 @@ class Evaluate:
     """A run directory, or one that holds several."""
     sweep: Annotated[SweepOptions, Flat] = SweepOptions()
     env: Environment = None
-    """Gymnasium id of the environment (default: the run's)."""
+    """Gymnasium id of the environment, or module:ID of your own (default: the run's)."""
     device: Device = None
     """Where to compute (default: the GPU when there is one)."""
     track: Trackers = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,9 +23,11 @@ from cwbc.files import write_atomically
 from cwbc.finished import (
     check_place,
     check_results,
+    evaluate_command,
     find_runs,
     is_measured,
     is_run,
+    measured_in,
     measured_on,
     read_sweeps,
 )
@@ -113,17 +116,21 @@ class Session:
         report_commands.write(root, directories)
 
     def train_only(self, command: cli.Train) -> None:
+        if len(command.method) > 1:
+            raise InputError(
+                f"train takes one METHOD; got {' '.join(command.method)}. compare takes several, or train "
+                "each with a command of its own"
+            )
         plan = self._plan(
-            command.dataset, (command.method,), command.training, command.hyperparameters, acting=False
+            command.dataset, command.method, command.training, command.hyperparameters, acting=False
         )
         method, settings = plan.methods[0]
         directory = Path(command.training.out or f"runs/{plan.data.name}/{method.name}")
         plan.check([directory], overwrite=command.training.overwrite)
         with tracked(plan.track, self.warn) as tracking:
             self._train(plan, method, settings, directory, tracking)
-        environment = "" if plan.data.environment else " --env ID"
         self.say(f"trained: {directory}")
-        self.say(f"`cwbc evaluate {directory}{environment}` measures it")
+        self.say(f"`{evaluate_command(directory)}` measures it")
 
     def evaluate(self, command: cli.Evaluate) -> None:
         track = parse_trackers(command.track)
@@ -135,7 +142,8 @@ class Session:
             if not (directory / CHECKPOINT).exists():
                 raise InputError(f"{directory} holds results without parameters: {CHECKPOINT} is missing")
             dataset = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
-            if (environment := command.env or dataset.environment) is None:
+            environment = command.env or dataset.environment or measured_in(directory)
+            if environment is None:
                 raise InputError(f"{directory} names no environment to act in; give --env ID")
             task = task_for(environment, dataset.lowest, dataset.best)
             asked = sweep_plan(command.sweep, task, dataset.best)
@@ -148,7 +156,7 @@ class Session:
                 self._sweep(directory, Policies.load(directory), tracking, environment, *asked, not is_all)
         report_commands.write(root, found)
         if found == [root] and (root.parent / runs.SUMMARY).exists():
-            self.say(f"`cwbc report {root.parent}` shows it beside the others there")
+            self.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
 
     def demo(self, command: cli.Demo) -> None:
         self.say(f"{DEMO_DATA}: a HalfCheetah that learns to run, from random steps to medium")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
@@ -97,11 +99,24 @@ def measured_on(directory: Path) -> DatasetSummary:
         if runs.steps_done(directory) < config["training"]["steps"]:
             command = config["notes"].get("command", "the command that began it")
             raise InputError(f"{directory} is not trained to its end yet; this goes on with it:\n{command}")
-        raise InputError(f"{directory} is not evaluated yet; `cwbc evaluate {directory}` does it")
+        raise InputError(f"{directory} is not evaluated yet; `{evaluate_command(directory)}` does it")
     try:
         return DatasetSummary.from_json(json.loads(path.read_text())["dataset"])
     except (ValueError, KeyError, TypeError, FileNotFoundError) as error:  # the last, if it is just replaced
         raise InputError(f"{path} is damaged: {error}") from error
+
+
+def evaluate_command(directory: Path) -> str:
+    """What to type to measure a run."""
+    is_told = runs.read_config(directory)["dataset"]["environment"] or measured_in(directory)
+    return shlex.join(["cwbc", "evaluate", str(directory), *([] if is_told else ["--env", "ID"])])
+
+
+def measured_in(directory: Path) -> str | None:
+    """The environment that a run was measured in; None where it was not, or where that is damaged."""
+    with contextlib.suppress(InputError):
+        return measured_on(directory).environment if (directory / runs.SUMMARY).exists() else None
+    return None
 
 
 def is_run(directory: Path) -> bool:

@@ -58,7 +58,8 @@ class Plan:
         if options.steps is not None:
             given["steps"] = options.steps
         asked = None if options.seeds is None else seeds_of(options.seeds, "--seeds")
-        check_methods(names, "paper", given)  # before the seconds that a device and a dataset take
+        # Before the seconds that a device and a dataset take.
+        check_methods(names, options.preset or "paper", given)
         track = parse_trackers(options.track)
         device = use_device(options.device)
         preset: Preset = options.preset or default_preset()

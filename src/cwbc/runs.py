@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,21 +89,39 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
     if not (directory / CONFIG).exists():
         return
     different = [
-        f"{name} was {old!r}, now {new!r}"
-        for name, (old, new) in _differences(identity(read_config(directory)), identity(config)).items()
+        f"{name} was {old!r}, now {new!r}" for name, (old, new) in _changes(directory, config).items()
     ]
-    if different and not overwrite:
-        raise InputError(
-            f"{directory} holds a run with other settings: {'; '.join(different[:4])}; "
-            "give another --out, or --overwrite to begin anew"
-        )
+    if different and _holds_work(directory) and not overwrite:
+        told = f"{directory} holds a run with other settings: {'; '.join(different[:4])}"
+        remedy = "give another directory (--out), or remove this one to begin anew (--overwrite)"
+        was, now = (each["dataset"]["environment"] for each in (read_config(directory), config))
+        if now and not was:  # its time limit may tell otherwise how episodes ended, so that the data is other
+            command = shlex.join(["cwbc", "evaluate", str(directory), "--env", now])
+            remedy += f"; `{command}` measures what is trained"
+        raise InputError(f"{told}; {remedy}")
+
+
+def _changes(directory: Path, config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """In what a run was begun otherwise: was and now, by the names of the settings."""
+    found = _differences(identity(read_config(directory)), identity(config))
+    if None in found.get("dataset.environment", ()):
+        # To name an environment makes no other run: what training takes from it is compared by itself.
+        del found["dataset.environment"]
+    return found
+
+
+def _holds_work(directory: Path) -> bool:
+    """Whether there is more than a beginning: a checkpoint, or results whose parameters are elsewhere."""
+    return any((directory / name).exists() for name in (CHECKPOINT, SUMMARY, RESULTS))
 
 
 def _check_place(directory: Path) -> None:
     if (directory / CONFIG).exists() or not directory.exists():
         return
-    if not directory.is_dir() or not all(map(is_aside, directory.iterdir())):
-        raise InputError(f"{directory} is not empty and holds no run; give another --out")
+    if not directory.is_dir():
+        raise InputError(f"{directory} is a file, and a run needs a directory; give another (--out)")
+    if not all(map(is_aside, directory.iterdir())):
+        raise InputError(f"{directory} is not empty and holds no run; give another directory (--out)")
 
 
 @contextlib.contextmanager
@@ -116,7 +135,7 @@ def held(directory: Path) -> Iterator[None]:
 
 def discard_other(directory: Path, config: dict[str, Any]) -> None:
     """Remove the files of a run that was begun with other settings; nothing else is touched."""
-    if (directory / CONFIG).exists() and identity(read_config(directory)) != identity(config):
+    if (directory / CONFIG).exists() and _changes(directory, config):
         # The configuration goes last: a kill before that leaves a directory that can be discarded again.
         tensorboard.discard(directory)
         for name in (SUMMARY, RESULTS, CHECKPOINT, METRICS, *REPORT, CONFIG):
@@ -185,7 +204,8 @@ class Keeper:
         self._description = description
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / CONFIG
-        if not path.exists():
+        if not _holds_work(directory):
+            discard_other(directory, config)
             write_atomically(path, json.dumps(config, indent=2) + "\n")
         elif self._checkpoint.exists() and (kept := _with_sitting(read_config(directory), config)):
             write_atomically(path, json.dumps(kept, indent=2) + "\n")
@@ -203,6 +223,13 @@ class Keeper:
             self._metrics.unlink(missing_ok=True)
             return like, 0, 0.0
         tensors, description = checkpoints.read(self._checkpoint)
+        # Of logs that leave out the highest actions, only an environment tells how many there are.
+        was, now = (each["design"]["actions"].get("count") for each in (description, self._description))
+        if was != now:
+            raise InputError(
+                f"{self._directory} was trained for {was} actions, now there are {now}; "
+                "give another directory (--out), or remove this one to begin anew"
+            )
         step = int(description["step"])
         try:
             parameters = checkpoints.unflatten("parameters", like.parameters, tensors)

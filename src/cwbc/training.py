@@ -245,5 +245,5 @@ def _check_finite(losses: NDArray[np.float32], policies: Policies, first_step: i
         name, seed = policies.design.method.name, policies.seeds[row]
         raise DivergenceError(
             f"the loss of {name} became {losses[step, row]} for seed {seed} at step {first_step + step}; "
-            "a lower --learning-rate or data without extreme values usually helps"
+            "a lower learning rate or data without extreme values usually helps"
         )
