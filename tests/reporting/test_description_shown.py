@@ -103,6 +103,13 @@ def test_the_numbers_are_shown() -> None:
     assert "raises 10 of 100 episodes, from 1 up, to targets of 1 to 2; percentile 95" in regularizer
 
 
+def test_what_is_near_zero_is_not_called_zero() -> None:
+    text = printed(described(with_returns(*np.linspace(-45.7, -1, 199), -0.0153)), width=120)
+    returns = next(line for line in text.splitlines() if line.startswith("returns"))
+    assert "−0.0153" in returns
+    assert "1 continuous action\n" in text
+
+
 def test_the_histogram_has_bars_shares_and_marks() -> None:
     lines = printed(described(with_returns(*[0] * 90, *[1] * 10))).splitlines()
     low, empty, high = (line.split() for line in lines if " to " in line and line.startswith("0."))

@@ -17,7 +17,7 @@ from cwbc.description import Description
 from cwbc.reporting.figures import (
     shortened,
 )
-from cwbc.wording import PERCENT, amount, percent, score
+from cwbc.wording import PERCENT, amount, counted, percent, score
 
 ROWS = 12  # of observations, and of actions
 BARS = 20  # rows of the histogram; when there are more bins, each row shows several
@@ -62,17 +62,21 @@ def _facts(d: Description) -> dict[str, str]:
     lengths = d.lengths
     each = f"{lengths.shortest:,} to {lengths.longest:,} steps, median {lengths.median:,.0f}"
     if lengths.shortest == lengths.longest:
-        each = f"{lengths.longest:,} step{'s' * (lengths.longest > 1)} each"
+        each = f"{counted(lengths.longest, 'step')} each"
     horizon = f"{d.horizon:,}{'' if d.time_limit == d.horizon else ', the longest logged'}"
-    actions = f"{len(d.action_counts):,} discrete" if d.discrete else f"{len(d.actions):,} continuous"
+    actions = (
+        counted(len(d.action_counts), "discrete action")
+        if d.discrete
+        else counted(len(d.actions), "continuous action")
+    )
     facts = {
         "environment": f"{d.environment or 'unknown'}; horizon {horizon}",
-        "episodes": f"{d.episodes:,}, {each}; {d.steps:,} steps in all",
+        "episodes": f"{d.episodes:,}, {each}; {counted(d.steps, 'step')} in all",
         "ends": f"{lengths.terminated:,} marked as ended by the environment, {lengths.cut_off:,} not",
-        "dimensions": f"{len(d.observations):,} observations, {actions} actions",
+        "dimensions": f"{counted(len(d.observations), 'observation')}, {actions}",
     }
     if d.unfinished_steps:
-        facts["kept out"] = f"the last {d.unfinished_steps:,} steps, an episode without an end"
+        facts["kept out"] = f"the last {counted(d.unfinished_steps, 'step')}, an episode without an end"
     return facts
 
 
@@ -109,7 +113,7 @@ def _and_more(table: Table, count: int) -> None:
 def _show_returns(d: Description, console: Console) -> None:
     percentiles = d.returns.percentiles
     names = ["lowest", *(f"{at}{PERCENT}" for at, _ in percentiles[1:-1]), "best", "mean"]
-    shown = _formatter([value for _, value in percentiles])
+    shown = _telling(_formatter([value for _, value in percentiles]))
     mean = _formatter([d.returns.lowest, d.returns.mean, d.returns.best])(d.returns.mean)
     rows = {"returns": [*(shown(value) for _, value in percentiles), mean]}
     if d.scores is not None:
@@ -183,7 +187,7 @@ def _bar(length: float) -> str:
 def _mass(value: float) -> str:
     if value == 0:
         return ""
-    return percent(value) if value >= 0.005 else f"<1{PERCENT}"
+    return percent(value) if value >= 0.01 else f"<1{PERCENT}"
 
 
 def _weighting(d: Description) -> str:
@@ -204,7 +208,7 @@ def _weighting(d: Description) -> str:
 
 def raising(d: Description) -> str:
     raised = d.raised
-    shown = _formatter([raised.lowest_return, raised.lowest, raised.highest])
+    shown = _telling(_formatter([raised.lowest_return, raised.lowest, raised.highest]))
     who = f"raises {raised.episodes:,} of {d.episodes:,} episodes, from {shown(raised.lowest_return)} up"
     if shown(raised.highest) == shown(raised.lowest):
         return f"{who}, to the best, {shown(raised.lowest)}"
@@ -223,6 +227,11 @@ def _short(value: float) -> str:
     if len(text) > 9:
         text = f"{value:.3g}".replace("e+0", "e").replace("e+", "e").replace("-", "−")
     return text
+
+
+def _telling(shown: Callable[[float], str]) -> Callable[[float], str]:
+    """The same way to write numbers, but for those that it would round to nothing."""
+    return lambda value: amount(value) if value and not shown(value).strip("−-0.") else shown(value)
 
 
 def _formatter(values: Sequence[float]) -> Callable[[float], str]:

@@ -20,7 +20,7 @@ from cwbc.datasets.minari.places import (
     root_folder,
     unwarned,
 )
-from cwbc.errors import InputError, need_extra
+from cwbc.errors import InputError, install, need_extra
 from cwbc.files import folder_aside
 
 REMOTE = "MINARI_REMOTE"  # Minari's environment variable for where datasets are downloaded from
@@ -87,7 +87,7 @@ def _reach_remote() -> None:
 
 def _not_downloaded(name: str, error: Exception) -> InputError:
     if isinstance(error, ImportError):
-        return InputError(f"downloading {name} needs more packages: pip install 'cwbc[minari]' ({error})")
+        return InputError(f"downloading {name} needs more packages: {install('minari')} ({error})")
     if type(error) is ValueError and (known := _remote_names()) and name not in known:
         return _unknown(name, known)
     text = " ".join(str(error).split())[:300] or type(error).__name__
