@@ -93,10 +93,37 @@ def test_the_docs_tell_how_reliable_dt_is(dataset: str) -> None:
             f"{score(float(np.mean(scores)))} ± {score(float(np.std(scores)))}"
             for scores in (at(dataset, curve) for at in (best, near, far))
         ]
-        kept = percent(float(np.mean(far(dataset, curve)) / np.mean(top(dataset, curve)))).replace(
-            "\u00a0", " "
-        )
-        assert line.endswith(f"| `{method}` | {' | '.join([*told, kept])} |")
+        assert line.endswith(f"| `{method}` | {' | '.join([*told, kept(dataset, curve)])} |")
+
+
+@functools.cache
+def of_cells() -> dict[str, dict[str, Curve]]:
+    """Those of results/cells, by method and dataset."""
+    found: dict[str, dict[str, Curve]] = {}
+    for directory in (ROOT / "results" / "cells").iterdir():
+        config = json.loads((directory / "config.json").read_text())
+        (sweep,) = read_results(directory / "results.csv")
+        dataset = short_name(config["dataset"]["name"])
+        scores = TASKS[dataset.split("-")[0]].normalize(sweep.returns.mean(axis=2))
+        curve = dict(zip(sweep.targets.tolist(), scores.T.tolist(), strict=True))
+        found.setdefault(config["method"]["name"], {})[dataset] = curve
+    return found
+
+
+def kept(dataset: str, curve: Curve) -> str:
+    share = float(np.mean(far(dataset, curve)) / np.mean(top(dataset, curve)))
+    return percent(share).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("dataset", sorted(of_cells()["dt+cwbc"]))
+def test_the_docs_tell_what_cwbc_does_for_dt(dataset: str) -> None:
+    both = [of_cells()[method][dataset] for method in ("dt", "dt+cwbc")]
+    told = [
+        f"{score(float(np.mean(scores)))} ± {score(float(np.std(scores)))}"
+        for scores in (at(dataset, curve) for at in (near, far) for curve in both)
+    ]
+    told.append(", ".join(kept(dataset, curve) for curve in both))
+    assert any(line.startswith(f"| {dataset} | {' | '.join(told)} |") for line in lines("docs/results.md"))
 
 
 @pytest.mark.parametrize("item", ["reliability", "dt-concat"])
