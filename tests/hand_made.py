@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.evidence.item import Claim, Findings
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import named
 from cwbc.experiments.catalogue import ITEMS
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings
-from cwbc.experiments.naming import named
 from cwbc.grids.cells import Scale, grid
 from cwbc.grids.outcomes import Outcome
 from cwbc.results import Sweep

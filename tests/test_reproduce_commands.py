@@ -15,9 +15,9 @@ from toys import toy_data, write_toy
 
 from cwbc.datasets import store
 from cwbc.errors import InputError
+from cwbc.evidence.item import FULL, Item
+from cwbc.evidence.naming import Datasets
 from cwbc.experiments.catalogue import ITEMS
-from cwbc.experiments.item import FULL, Item
-from cwbc.experiments.naming import Datasets
 from cwbc.grids import clusters, local, on_ray
 from cwbc.grids.cells import Cell, Variant
 from cwbc.grids.outcomes import Failure, Results
@@ -109,7 +109,7 @@ def test_what_is_finished_in_another_precision_is_not_trained_unasked(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     on_toy("max-return", tmp_path, monkeypatch)
-    monkeypatch.setattr("cwbc.experiments.readiness.check", lambda *_: None)  # the toy is no full dataset
+    monkeypatch.setattr("cwbc.studies.readiness.check", lambda *_: None)  # the toy is no full dataset
     full = ("max-return", "--seeds=1", "--steps=2", "--device=cpu")
     assert run("reproduce", *full, "--precision=bfloat16") == 0
     assert "2 of them not trained yet, which takes days" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cwbc.experiments.naming import short_name
+from cwbc.evidence.naming import short_name
 from cwbc.results import read_results
 from cwbc.tasks import TASKS
 from cwbc.wording import percent, score

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from cwbc.datasets import load
     from cwbc.datasets.arrays import from_arrays
     from cwbc.errors import InputError
-    from cwbc.experiments.own import report
     from cwbc.grids.cells import Scale, Variant, grid
     from cwbc.grids.running import run
     from cwbc.methods import METHODS, Method, Training
     from cwbc.methods import parse as method
     from cwbc.policy import Policies, Policy
     from cwbc.results import Sweep
+    from cwbc.studies.own import report
     from cwbc.trajectories import Trajectories
 
 __all__ = [
@@ -57,7 +57,7 @@ _HOMES = {
     "grid": ("cwbc.grids.cells", "grid"),
     "load": ("cwbc.datasets", "load"),
     "method": ("cwbc.methods", "parse"),
-    "report": ("cwbc.experiments.own", "report"),
+    "report": ("cwbc.studies.own", "report"),
     "run": ("cwbc.grids.running", "run"),
     "train": ("cwbc.api", "train"),
 }

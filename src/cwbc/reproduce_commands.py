@@ -18,13 +18,10 @@ from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import load, made, store
 from cwbc.device import Device, default_precision, use_device
 from cwbc.errors import InputError, require, unknown
-from cwbc.experiments import readiness, reproduction, tracked, writing
+from cwbc.evidence.item import FULL, QUICK
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import short_name
 from cwbc.experiments.catalogue import ITEMS
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.extent import Extent
-from cwbc.experiments.item import FULL, QUICK
-from cwbc.experiments.naming import short_name
-from cwbc.experiments.origins import provenance_of
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
@@ -34,6 +31,9 @@ from cwbc.methods import seeds_of
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import RESULTS
+from cwbc.studies import readiness, reproduction, tracked, writing
+from cwbc.studies.extent import Extent
+from cwbc.studies.origins import provenance_of
 from cwbc.tracking import parse_trackers
 from cwbc.training import Interrupted
 from cwbc.wording import counted

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hand_made import FALLS, HOLDS, at_expert, claim, curves, found, outcome, summary, verdicts
 
+from cwbc.evidence.item import FULL, QUICK
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS, named, short_name
+from cwbc.evidence.published import DATASETS
 from cwbc.experiments.catalogue import ITEMS
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import FULL, QUICK
-from cwbc.experiments.naming import WALKERS, named, short_name
-from cwbc.experiments.published import DATASETS
 from cwbc.networks import Transformer
 
 REPLAY, MEDIUM, EXPERT = WALKERS

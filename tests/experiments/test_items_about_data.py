@@ -10,9 +10,9 @@ import pytest
 from conftest import logged, with_returns
 from hand_made import at_expert, claim, found, verdicts
 
+from cwbc.evidence.naming import WALKERS
+from cwbc.evidence.published import DATASETS
 from cwbc.experiments.catalogue import ITEMS
-from cwbc.experiments.naming import WALKERS
-from cwbc.experiments.published import DATASETS
 from cwbc.trajectories import Trajectories
 
 REPLAY, MEDIUM, EXPERT = WALKERS

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary, verdicts
 
-from cwbc.experiments.item import Case, Findings
-from cwbc.experiments.naming import named
-from cwbc.experiments.published import DATASETS, MAIN
+from cwbc.evidence.item import Case, Findings
+from cwbc.evidence.naming import named
+from cwbc.evidence.published import DATASETS, MAIN
 from cwbc.experiments.table1 import LABELS
 
 

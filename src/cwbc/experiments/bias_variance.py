@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cwbc.experiments import bounds
-from cwbc.experiments.bounds import Bound, bound
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import on_datasets, untold
-from cwbc.experiments.naming import WALKERS
+from cwbc.evidence import bounds
+from cwbc.evidence.bounds import Bound, bound
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import on_datasets, untold
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS
 from cwbc.intervals import Array
 from cwbc.reporting.charts import Axis, Estimate, interval_chart
 from cwbc.reporting.interactive import Chart

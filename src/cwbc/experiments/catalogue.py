@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cwbc.evidence.item import Item
 from cwbc.experiments import (
     bias_variance,
     coefficient,
@@ -19,7 +20,6 @@ from cwbc.experiments import (
     table1,
     transformed,
 )
-from cwbc.experiments.item import Item
 
 ITEMS: Mapping[str, Item] = {
     module.ITEM.name: module.ITEM

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Findings, Item
-from cwbc.experiments.judging import (
+from cwbc.evidence import showing
+from cwbc.evidence.item import Findings, Item
+from cwbc.evidence.judging import (
     COLLAPSED,
     COMPARABLE,
     WELL,
@@ -15,7 +14,8 @@ from cwbc.experiments.judging import (
     on_datasets,
     well,
 )
-from cwbc.experiments.naming import WALKERS
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import (
+from cwbc.evidence import showing
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import (
     COLLAPSED,
     COMPARABLE,
     RELIABLE,
@@ -20,7 +19,8 @@ from cwbc.experiments.judging import (
     unless_turned,
     untold,
 )
-from cwbc.experiments.naming import WALKERS, quality
+from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.naming import WALKERS, quality
 from cwbc.wording import percent, score
 
 

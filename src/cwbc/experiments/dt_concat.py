@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.item import Findings, Item
-from cwbc.experiments.judging import COLLAPSED, kept, on_datasets
-from cwbc.experiments.naming import WALKERS
+from cwbc.evidence import showing
+from cwbc.evidence.item import Findings, Item
+from cwbc.evidence.judging import COLLAPSED, kept, on_datasets
+from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.naming import WALKERS
 from cwbc.wording import percent
 
 STRONG = 0.7

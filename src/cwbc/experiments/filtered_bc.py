@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import COMPARABLE, average, comparable, decided, gained, unless_turned, untold
-from cwbc.experiments.naming import REPLAYS, quality
-from cwbc.experiments.overall import Overall
-from cwbc.experiments.published import FILTERED_BC, QUALITIES
+from cwbc.evidence import showing
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import COMPARABLE, average, comparable, decided, gained, unless_turned, untold
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import REPLAYS, quality
+from cwbc.evidence.overall import Overall
+from cwbc.evidence.published import FILTERED_BC, QUALITIES
 from cwbc.wording import counted, percent, score
 
 LABELS = ("filtered-bc", "rvs", "rvs+cwbc")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import average, best_on_average, decided, gained, unless_turned, untold
-from cwbc.experiments.naming import REPLAYS
-from cwbc.experiments.overall import Overall
-from cwbc.experiments.published import DATASETS, HARD_FILTERING
+from cwbc.evidence import showing
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import average, best_on_average, decided, gained, unless_turned, untold
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import REPLAYS
+from cwbc.evidence.overall import Overall
+from cwbc.evidence.published import DATASETS, HARD_FILTERING
 from cwbc.wording import counted, percent, score
 
 LABELS = ("rvs", "rvs+w", "rvs+c", "rvs+cwbc", "rvs+f", "rvs+f+c")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cwbc.experiments import showing
-from cwbc.experiments.bounds import BINS
-from cwbc.experiments.distributions import Distribution
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import SIMILAR, STEP, WELL, listed, on_datasets, rises, similar, well
-from cwbc.experiments.naming import WALKERS, quality
+from cwbc.evidence import showing
+from cwbc.evidence.bounds import BINS
+from cwbc.evidence.distributions import Distribution
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import SIMILAR, STEP, WELL, listed, on_datasets, rises, similar, well
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
 from cwbc.wording import amount, percent

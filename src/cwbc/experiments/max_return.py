@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.item import LESS, Claim, Findings, Item
-from cwbc.experiments.judging import COMPARABLE, comparable, decided, on_datasets, unless_turned, untold
-from cwbc.experiments.naming import WALKERS, quality
+from cwbc.evidence import showing
+from cwbc.evidence.item import LESS, Claim, Findings, Item
+from cwbc.evidence.judging import COMPARABLE, comparable, decided, on_datasets, unless_turned, untold
+from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.naming import WALKERS, quality
 from cwbc.intervals import interval
 from cwbc.reporting.charts import Axis, Estimate, interval_chart
 from cwbc.reporting.interactive import Chart

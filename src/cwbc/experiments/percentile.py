@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import WELL, decided, listed, on_datasets, unless_turned, untold, well
-from cwbc.experiments.naming import WALKERS, quality
+from cwbc.evidence import showing
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import WELL, decided, listed, on_datasets, unless_turned, untold, well
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS, quality
 from cwbc.grids.cells import Variant
 from cwbc.wording import percent, score
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import (
+from cwbc.evidence import showing
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import (
     COLLAPSED,
     RELIABLE,
     Verdicts,
@@ -20,7 +19,8 @@ from cwbc.experiments.judging import (
     unless_turned,
     untold,
 )
-from cwbc.experiments.naming import WALKERS, quality
+from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.naming import WALKERS, quality
 from cwbc.wording import amount, percent
 
 KEEPS = f"The score at 2x expert is at least {percent(RELIABLE)} of the best point of the curve"

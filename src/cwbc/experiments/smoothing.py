@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cwbc.experiments import showing
-from cwbc.experiments.distributions import Distribution
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import COMPARABLE, SIMILAR, STEP, comparable, on_datasets, rises, similar
-from cwbc.experiments.naming import WALKERS
+from cwbc.evidence import showing
+from cwbc.evidence.distributions import Distribution
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import COMPARABLE, SIMILAR, STEP, comparable, on_datasets, rises, similar
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS
 from cwbc.grids.cells import Variant
 from cwbc.weighting import ByReturn
 from cwbc.wording import percent, score

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from cwbc.experiments import showing
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Claim, Findings, Item
-from cwbc.experiments.judging import (
+from cwbc.evidence import showing
+from cwbc.evidence.item import Claim, Findings, Item
+from cwbc.evidence.judging import (
     COLLAPSED,
     COMPARABLE,
     WELL,
@@ -21,9 +20,10 @@ from cwbc.experiments.judging import (
     unless_turned,
     untold,
 )
-from cwbc.experiments.naming import quality
-from cwbc.experiments.overall import Overall
-from cwbc.experiments.published import DATASETS, MAIN
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import quality
+from cwbc.evidence.overall import Overall
+from cwbc.evidence.published import DATASETS, MAIN
 from cwbc.experiments.reliability import KEEPS, drops, reliable
 from cwbc.wording import counted, percent, score
 

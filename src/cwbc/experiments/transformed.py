@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cwbc.experiments.bounds import effective_episodes, uniform
-from cwbc.experiments.distributions import Distribution
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.item import Findings, Item
-from cwbc.experiments.judging import at_least, on_datasets
-from cwbc.experiments.naming import WALKERS
-from cwbc.experiments.published import DATASETS
+from cwbc.evidence.bounds import effective_episodes, uniform
+from cwbc.evidence.distributions import Distribution
+from cwbc.evidence.item import Findings, Item
+from cwbc.evidence.judging import at_least, on_datasets
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS
+from cwbc.evidence.published import DATASETS
 from cwbc.intervals import Array
 from cwbc.reporting.tables import Cell, Column, Row, Table
 from cwbc.weighting import ByReturn, TopFraction

@@ -11,9 +11,9 @@ import pytest
 from hand_made import FALLS, HOLDS, at_expert, curves, found, outcome
 from printed import FILTERED_BC_BY_QUALITY
 
-from cwbc.experiments.evidence import Measured
-from cwbc.experiments.published import DATASETS, FILTERED_BC
-from cwbc.experiments.showing import cell_at
+from cwbc.evidence.measured import Measured
+from cwbc.evidence.published import DATASETS, FILTERED_BC
+from cwbc.evidence.showing import cell_at
 from cwbc.reporting.tables import Row, Table
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hand_made import FALLS, curves, summary
 
+from cwbc.evidence.item import FULL, QUICK
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import WALKERS
 from cwbc.experiments.catalogue import ITEMS
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.extent import Extent
-from cwbc.experiments.item import FULL, QUICK
-from cwbc.experiments.naming import WALKERS
-from cwbc.experiments.reproduction import report
 from cwbc.grids.outcomes import Results
+from cwbc.studies.extent import Extent
+from cwbc.studies.reproduction import report
 
 WHOLE = Extent(ITEMS["components"], "ours", False, FULL, {})
 DATASETS = {name: summary(name) for name in WALKERS}

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.extent import Extent
-from cwbc.experiments.item import Case, Claim
-from cwbc.experiments.origins import histories_of
-from cwbc.experiments.writing import Report
+from cwbc.evidence.item import Case, Claim
+from cwbc.evidence.measured import Evidence
 from cwbc.grids.outcomes import Failure, Results
 from cwbc.reporting.page import Section
+from cwbc.studies.extent import Extent
+from cwbc.studies.origins import histories_of
+from cwbc.studies.writing import Report
 
 CLAIMS = "claims.md"
 VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}

@@ -20,14 +20,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from toys import write_toy
 
 from cwbc.errors import InputError
-from cwbc.experiments import own
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.naming import distinct_names, file_names
-from cwbc.experiments.overall import Overall
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import distinct_names, file_names
+from cwbc.evidence.overall import Overall
 from cwbc.grids import local
 from cwbc.grids.cells import Scale, Variant, grid
 from cwbc.grids.outcomes import Failure, Outcome, Results
 from cwbc.results import summarize
+from cwbc.studies import own
 
 TWO = ("hopper-medium", "walker2d-medium")
 CONFIG = {

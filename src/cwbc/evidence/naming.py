@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Literal
 
-from cwbc.experiments.published import QUALITIES, ROBOTS
+from cwbc.evidence.published import QUALITIES, ROBOTS
 
 Datasets = Literal["ours", "d4rl"]
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import made
-from cwbc.experiments.item import FULL, STEPS, Item
-from cwbc.experiments.naming import Datasets
+from cwbc.evidence.item import FULL, STEPS, Item
+from cwbc.evidence.naming import Datasets
 from cwbc.grids.cells import Scale
 from cwbc.wording import counted
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import logged, with_returns
 
-from cwbc.experiments.bounds import bound, effective_episodes, only_best, return_bins, uniform
+from cwbc.evidence.bounds import bound, effective_episodes, only_best, return_bins, uniform
 from cwbc.weighting import ByLength, ByReturn, TopFraction
 
 # Two bins: six trajectories in the lower one, two in the upper one.

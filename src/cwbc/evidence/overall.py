@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwbc.experiments.evidence import Evidence, Mark
+from cwbc.evidence.measured import Evidence, Mark
 from cwbc.intervals import Array
 from cwbc.reporting.charts import Axis, line_chart
 from cwbc.reporting.panels import Curve

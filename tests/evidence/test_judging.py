@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary
 
-from cwbc.experiments.item import Case, Claim
-from cwbc.experiments.judging import (
+from cwbc.evidence.item import Case, Claim
+from cwbc.evidence.judging import (
     at_least,
     decided,
     on_average_too,
@@ -15,8 +15,8 @@ from cwbc.experiments.judging import (
     unless_turned,
     well,
 )
-from cwbc.experiments.naming import WALKERS
-from cwbc.experiments.published import DATASETS
+from cwbc.evidence.naming import WALKERS
+from cwbc.evidence.published import DATASETS
 
 REPLAY, MEDIUM, EXPERT = WALKERS
 EXPERT_NAME = summary(EXPERT).name

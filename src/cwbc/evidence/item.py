@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cwbc.errors import unknown
-from cwbc.experiments.distributions import Distribution
-from cwbc.experiments.evidence import Evidence
-from cwbc.experiments.naming import Datasets, named
+from cwbc.evidence.distributions import Distribution
+from cwbc.evidence.measured import Evidence
+from cwbc.evidence.naming import Datasets, named
 from cwbc.grids.cells import Cell, Scale, Variant, grid
 from cwbc.methods import Training
 from cwbc.networks import Transformer

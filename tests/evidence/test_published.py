@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from printed import AVERAGES, FILTERED_BC_BY_QUALITY
 
-from cwbc.experiments.published import (
+from cwbc.evidence.published import (
     DATASETS,
     FILTERED_BC,
     HARD_FILTERING,

@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from cwbc.errors import InputError
-from cwbc.experiments import places, settings, showing, tracked, writing
-from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.item import Findings
-from cwbc.experiments.naming import distinct_names
-from cwbc.experiments.origins import histories_of, provenance_of
-from cwbc.experiments.overall import Overall
+from cwbc.evidence import showing
+from cwbc.evidence.item import Findings
+from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.naming import distinct_names
+from cwbc.evidence.overall import Overall
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
+from cwbc.studies import places, settings, tracked, writing
+from cwbc.studies.origins import histories_of, provenance_of
 from cwbc.tracking import parse_trackers
 from cwbc.wording import kept_in_words, measured_in_words, score, scored
 

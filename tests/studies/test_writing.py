@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from hand_made import HOLDS, curves
 
-from cwbc.experiments import places, writing
-from cwbc.experiments.distributions import Distribution
-from cwbc.experiments.item import Findings
-from cwbc.experiments.writing import Report
+from cwbc.evidence.distributions import Distribution
+from cwbc.evidence.item import Findings
 from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Results
+from cwbc.studies import places, writing
+from cwbc.studies.writing import Report
 
 
 def report(dataset: str, **files: str) -> Report:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwbc.experiments.bounds import BINS, return_bins
+from cwbc.evidence.bounds import BINS, return_bins
 from cwbc.intervals import Array
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cwbc.experiments.naming import distinct_names, quality
+from cwbc.evidence.naming import distinct_names, quality
 from cwbc.intervals import Array
 from cwbc.reliability import best_point, retained
 from cwbc.results import same_target

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cwbc.experiments.naming import Datasets, distinct_names, file_names, named, quality, short_name
+from cwbc.evidence.naming import Datasets, distinct_names, file_names, named, quality, short_name
 
 
 @pytest.mark.parametrize(

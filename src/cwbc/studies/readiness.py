@@ -6,9 +6,9 @@ from pathlib import Path
 
 from cwbc.datasets import d4rl, made, store
 from cwbc.errors import InputError
-from cwbc.experiments import places
-from cwbc.experiments.item import Item
-from cwbc.experiments.naming import Datasets
+from cwbc.evidence.item import Item
+from cwbc.evidence.naming import Datasets
+from cwbc.studies import places
 
 
 def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cwbc import runs
-from cwbc.experiments.naming import distinct_names, file_names
+from cwbc.evidence.naming import distinct_names, file_names
 from cwbc.grids.outcomes import Outcome
 from cwbc.tracking import tensorboard, tracked
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from cwbc.experiments.evidence import Measured
-from cwbc.experiments.item import Case, Claim
+from cwbc.evidence.item import Case, Claim
+from cwbc.evidence.measured import Measured
 from cwbc.wording import counted, percent, score
 
 RELIABLE = 0.8  # of its best score, kept at twice the expert return

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwbc.experiments.evidence import Evidence, Measured
-from cwbc.experiments.naming import quality
-from cwbc.experiments.published import DATASETS, QUALITIES, PublishedTable
+from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.naming import quality
+from cwbc.evidence.published import DATASETS, QUALITIES, PublishedTable
 from cwbc.reporting.reliability import reliability_chart
 from cwbc.reporting.tables import Cell, Column, Row, Table
 from cwbc.wording import amount, percent

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.experiments.item import Findings
-from cwbc.experiments.naming import distinct_names, file_names
+from cwbc.evidence.item import Findings
+from cwbc.evidence.naming import distinct_names, file_names
 from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.reporting.figures import reliability_figure
