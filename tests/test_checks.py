@@ -169,7 +169,7 @@ def test_rows_that_were_logged_twice() -> None:
         "2 rows repeat an earlier row of their episode, value for value: row 4 (episode 0, step 4) and "
         "1 more; were they logged twice? A column with the number of each step settles it"
     ]
-    assert not any("repeat" in text for text in warned(data, ordered_by_step=True))
+    assert not any("repeat" in text for text in warned(data, in_order=True))
 
 
 def test_states_that_come_back_in_earnest_are_no_duplicates() -> None:

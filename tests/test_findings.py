@@ -41,7 +41,7 @@ def test_places_are_found_in_episodes_and_in_the_source() -> None:
         "w at line 2 (episode c, step 1)",
     ]
     # A log that numbers its steps itself may begin at 1, or leave some out: no other number is shown.
-    own = Origin("x", numbers_steps=True)
+    own = Origin("x", step_name="t")
     assert [str(p) for p in own.places(starts, steps)] == [
         f"row {r} (episode {e})" for r, e in ((2, 0), (3, 1), (5, 2))
     ]

@@ -52,7 +52,7 @@ def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
             data.steps,
         )
     yield from _never_changing(data)
-    if not origin.ordered_by_step:
+    if not origin.in_order:
         yield from _repeated_rows(data, origin)
 
 

@@ -248,6 +248,8 @@ def _tell_columns(recording: Recording) -> None:
         if names:
             choices = f", {data.action_size:,} choices" * (what == "actions" and data.discrete)
             say(f"{what} from {_some(names)}{choices}")
+    if (step := recording.origin.step_name) not in (None, "step"):
+        say(f"steps in the order of {step}")
     if ignored:
         say(f"not used: {_some(ignored)}")
 

@@ -75,8 +75,8 @@ class Origin:
     unit: str = "row"
     first_row: int = 0
     episodes: Sequence[Any] | None = None  # [episode] their own names; None: they are counted
-    ordered_by_step: bool = False  # a column told the order of the steps
-    numbers_steps: bool = False  # it has its own numbers of steps, which another count would contradict
+    in_order: bool = False  # it is known that no step is there twice or out of place
+    step_name: str | None = None  # of its own numbers of steps, which another count would contradict
     ignored: tuple[str, ...] = ()  # columns that were not used
     reward_name: str = "rewards"
     only_done: bool = False  # nothing tells which of the ends were limits
@@ -95,6 +95,6 @@ class Origin:
                 row=row + self.first_row,
                 unit=self.unit,
                 episode=str(episode if self.episodes is None else self.episodes[episode]),
-                step=None if self.numbers_steps else int(step - starts[episode]),
+                step=None if self.step_name is not None else int(step - starts[episode]),
                 value=None if values is None else values[number],
             )

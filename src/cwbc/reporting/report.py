@@ -82,9 +82,12 @@ def _differing(methods: Methods) -> list[str]:
 
 def _scale(task: Task) -> str:
     if task.published:
+        expert = amount(task.expert_score)
+        if (asked := amount(task.expert_return)) != expert:
+            expert += f"; 1× expert asks for {asked}, in round numbers"
         return (
             "Scores are normalized as in D4RL: 0 is a random policy "
-            f"(return {amount(task.random_score)}), 100 the expert (return {amount(task.expert_score)})."
+            f"(return {amount(task.random_score)}), 100 the expert (return {expert})."
         )
     return (
         "This environment has no published reference returns: scores are relative to the dataset's own, "

@@ -92,7 +92,7 @@ class _Reader:
             action_count=int(self._action_space.n) if self._discrete else None,
             observation_names=observations.names(self._space),
         )
-        origin = Origin(self._source, episodes=self._labels, ordered_by_step=True)
+        origin = Origin(self._source, episodes=self._labels, in_order=True)
         return Recording(data, origin, tuple(self._doubts(data)))
 
     def _check_metadata(self) -> None:
