@@ -91,7 +91,7 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
     different = [
         f"{name} was {old!r}, now {new!r}" for name, (old, new) in _changes(directory, config).items()
     ]
-    if different and _holds_work(directory) and not overwrite:
+    if different and holds_work(directory) and not overwrite:
         told = f"{directory} holds a run with other settings: {'; '.join(different[:4])}"
         remedy = "give another directory (--out), or remove this one to begin anew (--overwrite)"
         was, now = (each["dataset"]["environment"] for each in (read_config(directory), config))
@@ -110,7 +110,7 @@ def _changes(directory: Path, config: dict[str, Any]) -> dict[str, tuple[Any, An
     return found
 
 
-def _holds_work(directory: Path) -> bool:
+def holds_work(directory: Path) -> bool:
     """Whether there is more than a beginning: a checkpoint, or results whose parameters are elsewhere."""
     return any((directory / name).exists() for name in (CHECKPOINT, SUMMARY, RESULTS))
 
@@ -204,11 +204,15 @@ class Keeper:
         self._description = description
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / CONFIG
-        if not _holds_work(directory):
+        if not holds_work(directory):
             discard_other(directory, config)
             write_atomically(path, json.dumps(config, indent=2) + "\n")
-        elif self._checkpoint.exists() and (kept := _with_sitting(read_config(directory), config)):
+        elif self._goes_on() and (kept := _with_sitting(read_config(directory), config)):
             write_atomically(path, json.dumps(kept, indent=2) + "\n")
+
+    def _goes_on(self) -> bool:
+        """Whether there is something left to train of what was begun."""
+        return self._checkpoint.exists() and steps_done(self._directory) < self._description["steps"]
 
     def resume(self, like: State) -> tuple[State, int, float]:
         """The state to go on from, its step and the seconds it took: the checkpoint's, or the beginning."""

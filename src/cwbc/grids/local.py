@@ -19,6 +19,7 @@ from cwbc.device import on_cpu
 from cwbc.errors import DivergenceError, InputError
 from cwbc.grids import leases
 from cwbc.grids.cells import Cell
+from cwbc.grids.lending import Lender
 from cwbc.grids.outcomes import Results, gather
 from cwbc.grids.prepared import ROOT, Prepared, Shelf, check_room, groups, prepare
 from cwbc.grids.standing import Running, Show, Standing
@@ -90,6 +91,7 @@ class _Engine:
         self._cells, self._tell, self._lease_seconds = cells, tell, lease_seconds
         self._is_asked_to_stop = should_stop
         self._abandoned = threading.Event()
+        self._lender = Lender()
         self._settled: set[Path] = set()
         self.reasons: dict[Path, str] = {}  # why a cell failed
         self._running: dict[Path, Running] = {}
@@ -179,6 +181,8 @@ class _Engine:
     def _failure(self, mine: list[_Held], shelf: Shelf) -> str | None:
         """Bring cells to their end; why that failed, in words: the error itself holds on to their memory."""
         try:
+            for held in mine:
+                self._lender.lend(held.cell, held.lease.check)
             for held, policies in zip(mine, self._train(mine, shelf), strict=True):
                 self._measure(held, policies)
         except leases.LeaseLost:

@@ -45,6 +45,7 @@ class Prepared:
     targets: tuple[float, ...]
     notes: Mapping[str, Any]
     fingerprint: str  # of the full configuration
+    trained_as: str  # the same without what is asked of it
 
     @property
     def directory(self) -> Path:
@@ -151,10 +152,17 @@ def _prepared(
         "horizon": data.horizon,
         "dataset": summary.to_json(),
     }
-    identity = {**runs.identity(config), "targets": targets, "episodes": cell.episodes}
-    text = json.dumps(_canonical(identity), sort_keys=True)
-    fingerprint = hashlib.sha256(text.encode()).hexdigest()
-    return Prepared(cell, root, summary, data.environment, targets, notes, fingerprint)
+    fingerprint = _hashed({**runs.identity(config), "targets": targets, "episodes": cell.episodes})
+    return Prepared(cell, root, summary, data.environment, targets, notes, fingerprint, trained_as(config))
+
+
+def trained_as(config: dict[str, Any]) -> str:
+    """The fingerprint of all that a training depends on."""
+    return _hashed(runs.identity(config))
+
+
+def _hashed(identity: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(_canonical(identity), sort_keys=True).encode()).hexdigest()
 
 
 def _canonical(value: Any) -> Any:

@@ -1,0 +1,64 @@
+"""What is asked for otherwise is measured with the parameters that are there."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+from toy_cells import EPISODES, TARGETS, tables, toy_cells
+from toys import write_toy
+
+from cwbc import runs, training
+from cwbc.checkpoints import CHECKPOINT
+from cwbc.grids import local
+from cwbc.grids.prepared import Shelf, prepare, trained_as
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_toy(tmp_path_factory.mktemp("data") / "toy.hdf5")
+
+
+def no_training(self: object) -> NoReturn:
+    raise AssertionError("this was trained")
+
+
+def test_more_episodes_and_other_returns_need_no_training(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = toy_cells(toy, 1, steps=10)
+    (first,) = local.run([cell], tmp_path, notes={"command": "first"}).outcomes
+    (prepared,) = prepare([cell], tmp_path, {}, Shelf())
+    assert trained_as(runs.read_config(first.directory)) == prepared.trained_as
+    before = tables(tmp_path)
+    monkeypatch.setattr(training._Loop, "run", no_training)
+    more = dataclasses.replace(cell, episodes=EPISODES + 1, targets=(*TARGETS, 5.0))
+    (second,) = local.run([more], tmp_path, notes={"command": "second"}).outcomes
+    assert second.directory != first.directory
+    assert second.sweep.returns.shape == (1, 3, EPISODES + 1)
+    shared = second.sweep.returns[:, : len(TARGETS), :EPISODES]
+    np.testing.assert_allclose(shared, first.sweep.returns, rtol=1e-5)  # the same policies, begun alike
+    assert (second.directory / CHECKPOINT).read_bytes() == (first.directory / CHECKPOINT).read_bytes()
+    assert runs.read_config(second.directory)["notes"]["command"] == "first"  # which trained it
+    assert runs.training_seconds(second.directory) == runs.training_seconds(first.directory)
+    assert tables(tmp_path).items() >= before.items()
+
+
+@pytest.mark.parametrize("what", ["steps", "seeds", "unfinished", "damaged"])
+def test_what_is_not_the_same_training_is_trained(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    (cell,) = toy_cells(toy, 1, steps=10)
+    (first,) = local.run([cell], tmp_path).outcomes
+    monkeypatch.setattr(training._Loop, "run", no_training)
+    (other,) = toy_cells(toy, 1, steps=11 if what == "steps" else 10)
+    other = dataclasses.replace(other, episodes=1, seeds=(7,) if what == "seeds" else (0,))
+    if what == "unfinished":
+        monkeypatch.setattr(runs, "steps_done", lambda directory: 5)
+    if what == "damaged":
+        (first.directory / CHECKPOINT).write_bytes(b"half")
+    (failure,) = local.run([other], tmp_path).failures
+    assert "this was trained" in failure.reason
