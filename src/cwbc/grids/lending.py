@@ -27,7 +27,8 @@ class Lender:
         if runs.holds_work(cell.directory):
             return
         for directory in self._alike(cell):
-            with contextlib.suppress(OSError, InputError):  # gone or damaged: another will do, or training
+            # One that is gone or damaged is none: another will do, or training.
+            with contextlib.suppress(OSError, InputError):
                 if runs.steps_done(directory) == cell.cell.training.steps:
                     cell.directory.mkdir(exist_ok=True)
                     for name in (runs.METRICS, runs.CONFIG, CHECKPOINT):  # the last one makes it a run
