@@ -89,7 +89,7 @@ def test_a_truncated_file_is_damaged(tmp_path: Path, reader: Any, kept: int) -> 
     with pytest.raises(InputError, match=r"checkpoint is not a file that cwbc saved, or it is damaged: ."):
         reader(path)
     path = path.rename(tmp_path / CHECKPOINT)  # a run's
-    with pytest.raises(InputError, match=r"damaged: .*; remove it, and the command that began the run"):
+    with pytest.raises(InputError, match=r"damaged: .*; move .* away, and the command that began the run"):
         reader(path)
 
 

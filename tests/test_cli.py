@@ -431,10 +431,11 @@ def test_results_can_be_shared_without_the_parameters(
     assert list(json.loads((tmp_path / "once" / "summary.json").read_text())["methods"]) == ["rvs"]
 
 
+@pytest.mark.parametrize("gone", ["nothing", "summary.json"])
 def test_results_without_parameters_are_not_trained_over(
-    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], gone: str
 ) -> None:
-    without = shutil.ignore_patterns("*.safetensors", ".lock")
+    without = shutil.ignore_patterns("*.safetensors", ".lock", gone)
     shutil.copytree(compared / "out", tmp_path / "out", ignore=without)
     alone = tmp_path / "out" / "rvs"
     (alone / "results.csv").write_text("damaged")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from test_cli import modules_of, run
 
-from cwbc import runs
+from cwbc import report_commands, runs
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import InputError
 from cwbc.reporting import write_report
 from cwbc.results import Sweep
 
@@ -61,6 +62,28 @@ def test_a_run_that_is_being_measured_is_left_alone(out: Path, capsys: pytest.Ca
         assert "another process is working in" in capsys.readouterr().err
         assert run("report", out) == 0  # reads it only
     assert run("report", out / "rvs") == 0
+
+
+def test_a_report_into_a_run_holds_it_until_it_is_written(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(place: Path, directories: list[Path], limits: object) -> list[str]:
+        assert directories == [place]
+        with pytest.raises(InputError, match="another process is working"), runs.held(place):
+            pass
+        return []
+
+    monkeypatch.setattr(report_commands, "write", write)
+    assert report_commands.write_held(out / "rvs", [out / "rvs"]) == []
+
+
+def test_what_cannot_be_compared_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    returns = np.ones((2, 1, 3))
+    sweep = Sweep("bc", np.arange(2), TARGETS[:1], returns, np.ones(returns.shape, np.int64))
+    finish(out / "bc", "bc", 1.0, 1.0, 1.0)
+    write_report(out / "bc", [sweep], DATASET, {})
+    assert run("report", out) == 0
+    assert "The methods were not asked for the same returns" in " ".join(capsys.readouterr().out.split())
+    assert run("report", out / "rvs", out / "rvs+cwbc", "--out", out / "two") == 0
+    assert "not asked for the same returns" not in " ".join(capsys.readouterr().out.split())
 
 
 def test_runs_of_one_method_have_times_of_their_own(out: Path, tmp_path: Path) -> None:

@@ -166,6 +166,11 @@ def test_targets_that_were_not_asked_are_absent() -> None:
     assert summary["ood_retention"] is None
 
 
+def test_returns_may_be_asked_for_in_32_bits() -> None:
+    target = 3234.3
+    assert sweep([[[4.0], [8.0]]], (5.0, float(np.float32(target)))).asked(target) == 1
+
+
 def test_large_returns_that_lie_close_are_different_ones() -> None:
     targets = (999_999.5, 1_000_000.0, 1_000_000.5)
     task = dataclasses.replace(TASK, random_score=999_999.0, expert_score=1_000_000.0)

@@ -112,3 +112,11 @@ def test_a_run_is_discarded_with_its_event_files(tmp_path: Path) -> None:
     runs.check_same(tmp_path, {**CONFIG, "horizon": 11}, overwrite=True)
     runs.discard_other(tmp_path, {**CONFIG, "horizon": 11})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("step", "work"), [(5, False), (10, True)])
+def test_a_training_whose_parameters_are_elsewhere_is_work(tmp_path: Path, step: int, work: bool) -> None:
+    (tmp_path / runs.CONFIG).write_text('{"method": {}, "training": {"steps": 10}}')
+    assert not runs.holds_work(tmp_path)
+    (tmp_path / runs.METRICS).write_text(json.dumps({"step": step, "seconds": 1.0}) + "\n")
+    assert runs.holds_work(tmp_path) == work

@@ -14,6 +14,7 @@ from cwbc import evaluation, runs
 from cwbc.datasets import made, read
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
+from cwbc.finished import measured_in
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
@@ -88,9 +89,11 @@ def evaluate(
 
     How far it is shows on stderr.
     """
+    measured = None
     if not isinstance(policies, Policies):
+        measured = measured_in(Path(policies))
         policies = Policies.load(policies)
-    environment = environment or policies.about.get("environment")
+    environment = environment or policies.about.get("environment") or measured
     if environment is None:
         raise InputError("the dataset names no environment; give one, such as environment='Hopper-v5'")
     if targets is None:

@@ -88,7 +88,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         raise
     except (OSError, safetensors.SafetensorError, KeyError, ValueError) as error:
         told = f"{path} is not a file that cwbc saved, or it is damaged: {error}"
-        remedy = "; remove it, and the command that began the run trains it anew"
+        remedy = f"; move {path.parent} away, and the command that began the run trains it anew"
         raise InputError(told + (remedy if path.name == CHECKPOINT else "")) from error
 
 

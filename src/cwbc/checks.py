@@ -200,7 +200,7 @@ def _limit_unknown(data: Trajectories) -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"{same:,} of {data.episodes:,} episodes end after exactly {longest:,} steps",
-            f"if that is a time limit, --time-limit {longest} says so, and they count as cut off",
+            f"if that is a time limit, import with --time-limit {longest}: then they count as cut off",
         )
 
 

@@ -111,7 +111,7 @@ class Session:
                 policies = self._train(plan, method, settings, directory, tracking)
                 with runs.held(directory):
                     self._sweep(directory, policies, tracking, data.environment, *asked)
-        configs = {directory.name: runs.read_config(directory) for directory in find_runs(root)}
+        configs = {directory.name: runs.read_config(directory) for directory in directories}
         write_atomically(root / runs.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
         report_commands.write(root, directories)
 
@@ -154,7 +154,7 @@ class Session:
                 runs.track(directory, tracking)
                 is_all = directory == root  # its pictures are those of the report below
                 self._sweep(directory, Policies.load(directory), tracking, environment, *asked, not is_all)
-        report_commands.write(root, found)
+        report_commands.write_held(root, found)
         if found == [root] and (root.parent / runs.SUMMARY).exists():
             self.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
 
@@ -198,7 +198,7 @@ class Session:
             self.say(f"{method.name}: already trained")
             runs.track(directory, tracking)
             return Policies.load(directory)
-        if done == 0 and (directory / runs.METRICS).exists():
+        if (directory / runs.METRICS).exists() and not runs.holds_work(directory):
             self.say(f"{method.name}: no checkpoint was reached before; beginning anew")
         if done:
             self.say(f"{method.name}: going on from step {done:,}")

@@ -25,7 +25,7 @@ from cwbc.finished import (
 from cwbc.plain_text import say
 from cwbc.reporting import summary_table, write_report
 from cwbc.reporting.terminal import ReliabilityChart
-from cwbc.wording import headline, obedience_in_words
+from cwbc.wording import differing_in_words, headline, obedience_in_words
 
 
 def report(command: cli.Report) -> int:
@@ -43,11 +43,16 @@ def report(command: cli.Report) -> int:
     check_place(out)
     if out.is_dir() and not os.access(out, os.W_OK):
         raise InputError(f"{out} cannot be written to; give another --out")
-    with runs.held(out) if found == [out] else contextlib.nullcontext():  # nobody measures it meanwhile
-        failures = write(out, found, limits)
+    failures = write_held(out, found, limits)
     for line in failures:
         say(f"failed: {line}")
     return 1 if failures else 0
+
+
+def write_held(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ()) -> list[str]:
+    """`write`, and where that is the run itself, nobody measures it between reading and writing."""
+    with runs.held(out) if directories == [out] else contextlib.nullcontext():
+        return write(out, directories, limits)
 
 
 def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ()) -> list[str]:
@@ -66,7 +71,8 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     output = Console()
     output.print(summary_table(summary))
     output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
-    for line in (headline(summary["methods"], dataset), *obedience_in_words(summary["methods"])):
+    methods = summary["methods"]
+    for line in (headline(methods, dataset), *obedience_in_words(methods), *differing_in_words(methods)):
         output.print(line, highlight=False, markup=False)
     output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
     return gates.failures(limits, summary["methods"])

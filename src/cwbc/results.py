@@ -48,9 +48,9 @@ class Sweep:
 
 def same_target(one: float, other: float) -> bool:
     """Whether two asked returns mean the same one."""
-    # The absolute part forgives that sweeps round their targets to six decimals. The relative one is of a
-    # float's own size: returns of a million may well differ by one.
-    return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-6)
+    # The absolute part forgives that sweeps round their targets to six decimals, the relative one what
+    # 32 bits leave out. More it must not: returns of a million may well differ by one.
+    return math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-6)
 
 
 class Measure(TypedDict):

@@ -111,8 +111,11 @@ def _changes(directory: Path, config: dict[str, Any]) -> dict[str, tuple[Any, An
 
 
 def holds_work(directory: Path) -> bool:
-    """Whether there is more than a beginning: a checkpoint, or results whose parameters are elsewhere."""
-    return any((directory / name).exists() for name in (CHECKPOINT, SUMMARY, RESULTS))
+    """Whether there is more than a beginning: a checkpoint, or what is left where somebody moved it away."""
+    if any((directory / name).exists() for name in (CHECKPOINT, SUMMARY, RESULTS)):
+        return True
+    rows = read_metrics(directory)
+    return bool(rows) and bool(rows[-1]["step"] >= read_config(directory)["training"]["steps"])
 
 
 def _check_place(directory: Path) -> None:
@@ -219,7 +222,7 @@ class Keeper:
         import jax
 
         if not self._checkpoint.exists():
-            if (self._directory / SUMMARY).exists():
+            if any((self._directory / name).exists() for name in (SUMMARY, RESULTS)):
                 raise InputError(
                     f"{self._directory} holds results without the parameters that they were measured with, "
                     "so nothing can go on there; remove it to train anew"

@@ -96,6 +96,16 @@ def asked_alike(methods: Mapping[str, MethodSummary]) -> bool:
     return len({tuple(point["target"] for point in method["curve"]) for method in methods.values()}) == 1
 
 
+def differing_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
+    """The remark that methods were not asked alike; nothing where they were."""
+    if asked_alike(methods):
+        return []
+    return [
+        "The methods were not asked for the same returns: what depends on all of them (best point, "
+        "retention, monotonicity, calibration) cannot be compared."
+    ]
+
+
 def obedience_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
     """How well methods do as they are told, where the data shows how; some keep a score by not listening."""
     errors = {name: method["calibration_error"] for name, method in methods.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ from toys import write_toy
 from cwbc import runs, training
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.grids import local
+from cwbc.grids.lending import Lender
 from cwbc.grids.prepared import Shelf, prepare, trained_as
 
 
@@ -62,3 +64,44 @@ def test_what_is_not_the_same_training_is_trained(
         (first.directory / CHECKPOINT).write_bytes(b"half")
     (failure,) = local.run([other], tmp_path).failures
     assert "this was trained" in failure.reason
+
+
+def test_neighbours_that_cannot_be_read_are_no_hindrance(toy: Path, tmp_path: Path) -> None:
+    for name, text in (("other", '{"method": "rvs"}'), ("empty", "{}"), ("half", '{"method": {')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(text)
+        (tmp_path / name / CHECKPOINT).touch()
+    (tmp_path / "folder" / CHECKPOINT).mkdir(parents=True)
+    (tmp_path / "folder" / "config.json").mkdir()
+    (cell,) = toy_cells(toy, 1, steps=5)
+    assert len(local.run([cell], tmp_path).outcomes) == 1
+
+
+def test_a_lending_that_was_cut_short_is_no_hindrance(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = toy_cells(toy, 1, steps=5)
+    (first,) = local.run([cell], tmp_path).outcomes
+    (prepared,) = prepare([dataclasses.replace(cell, episodes=1)], tmp_path, {}, Shelf())
+    written: list[str] = []
+
+    def killed() -> None:
+        if len(written) == 1:
+            raise KeyboardInterrupt
+        written.append("one")
+
+    with pytest.raises(KeyboardInterrupt):
+        Lender().lend(prepared, killed)
+    assert [path.name for path in prepared.directory.iterdir()] == ["config.json"]
+    shutil.rmtree(first.directory)  # so that it has to be trained
+    assert len(local.run([prepared.cell], tmp_path).outcomes) == 1
+
+
+def test_parameters_without_metrics_are_lent_as_well(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = toy_cells(toy, 1, steps=5)
+    (first,) = local.run([cell], tmp_path).outcomes
+    (first.directory / runs.METRICS).unlink()
+    monkeypatch.setattr(training._Loop, "run", no_training)
+    assert len(local.run([dataclasses.replace(cell, episodes=1)], tmp_path).outcomes) == 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,29 +19,45 @@ class Lender:
 
     def __init__(self) -> None:
         self._known: dict[Path, str | None] = {}  # by directory; None: nothing that could be lent
+        self._lock = threading.Lock()  # devices share it
 
     def lend(self, cell: Prepared, before_writing: Callable[[], None]) -> None:
         """Give a cell that has nothing yet the parameters of one that was trained in just the same way.
 
-        They come with their metrics and their configuration, which says where and by what they were trained.
+        They come with their configuration, which says where and by what they were trained, and their metrics.
         """
         if runs.holds_work(cell.directory):
             return
         for directory in self._alike(cell):
-            # One that is gone or damaged is none: another will do, or training.
-            with contextlib.suppress(OSError, InputError):
-                if runs.steps_done(directory) == cell.cell.training.steps:
-                    cell.directory.mkdir(exist_ok=True)
-                    for name in (runs.METRICS, runs.CONFIG, CHECKPOINT):  # the last one makes it a run
-                        content = (directory / name).read_bytes()
-                        write_atomically(cell.directory / name, content, before_writing)
-                    return
+            if files := _parameters(directory, cell.cell.training.steps):
+                cell.directory.mkdir(exist_ok=True)
+                for name, content in files.items():
+                    write_atomically(cell.directory / name, content, before_writing)
+                return
 
     def _alike(self, cell: Prepared) -> list[Path]:
-        for directory in cell.root.iterdir():
-            if directory not in self._known and (directory / CHECKPOINT).exists():
-                try:
-                    self._known[directory] = trained_as(runs.read_config(directory))
-                except (InputError, KeyError, TypeError):
-                    self._known[directory] = None
-        return [directory for directory, known in self._known.items() if known == cell.trained_as]
+        with self._lock:
+            for directory in cell.root.iterdir():
+                if directory not in self._known and os.path.exists(directory / CHECKPOINT):
+                    self._known[directory] = _trained_as(directory)
+            return [directory for directory, known in self._known.items() if known == cell.trained_as]
+
+
+def _trained_as(directory: Path) -> str | None:
+    """None for what is somebody else's, or of another version: that is no reason not to train."""
+    try:
+        return trained_as(runs.read_config(directory))
+    except (OSError, InputError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _parameters(directory: Path, steps: int) -> dict[str, bytes]:
+    """The files of a run that is trained to its end, in the order to write them; none where it is not."""
+    try:
+        if runs.steps_done(directory) < steps:
+            return {}
+        # A configuration alone is a beginning that training goes on from, should this be cut short.
+        names = (runs.CONFIG, runs.METRICS, CHECKPOINT)
+        return {name: (directory / name).read_bytes() for name in names if (directory / name).exists()}
+    except (OSError, InputError):  # gone or damaged
+        return {}

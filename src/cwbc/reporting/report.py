@@ -17,6 +17,7 @@ from cwbc.wording import (
     amount,
     asked_alike,
     broken_in_words,
+    differing_in_words,
     headline,
     landmarks,
     measured_in_words,
@@ -51,7 +52,7 @@ def report_page(
                 _measured(methods),
                 _scale(dataset.task),
                 *obedience_in_words(methods),
-                *_differing(methods),
+                *differing_in_words(methods),
                 *broken,
             ]
         ),
@@ -69,15 +70,6 @@ def report_page(
 def _measured(methods: Methods) -> str:
     seeds, episodes = ({method[what] for method in methods.values()} for what in ("seeds", "episodes"))
     return measured_in_words(seeds, episodes, "the small numbers are 95 % intervals over seeds")
-
-
-def _differing(methods: Methods) -> list[str]:
-    if asked_alike(methods):
-        return []
-    return [
-        "The methods were not asked for the same returns: what depends on all of them (best point, "
-        "retention, monotonicity, calibration) cannot be compared."
-    ]
 
 
 def _scale(task: Task) -> str:
