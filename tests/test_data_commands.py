@@ -236,7 +236,7 @@ def test_ends_that_look_like_a_time_limit(tmp_path: Path, capsys: Said) -> None:
         "done": rows % 4 == 3,
     }  # fmt: skip
     write(tmp_path / "logs.csv", same)
-    told = "10 of 10 episodes end after exactly 4 steps; if that is a time limit, --time-limit 4 says so"
+    told = "10 of 10 episodes end after exactly 4 steps; if that is a time limit, import with --time-limit 4"
     assert run("data", "check", "logs.csv") == 0
     assert told in capsys.readouterr().out
     assert run("data", "check", "logs.csv", "--time-limit=4") == 0
