@@ -77,9 +77,7 @@ def test_neighbours_that_cannot_be_read_are_no_hindrance(toy: Path, tmp_path: Pa
     assert len(local.run([cell], tmp_path).outcomes) == 1
 
 
-def test_a_lending_that_was_cut_short_is_no_hindrance(
-    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lending_that_was_cut_short_is_no_hindrance(toy: Path, tmp_path: Path) -> None:
     (cell,) = toy_cells(toy, 1, steps=5)
     (first,) = local.run([cell], tmp_path).outcomes
     (prepared,) = prepare([dataclasses.replace(cell, episodes=1)], tmp_path, {}, Shelf())
