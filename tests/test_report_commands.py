@@ -101,7 +101,12 @@ def test_runs_of_one_method_have_times_of_their_own(out: Path, tmp_path: Path) -
 def test_limits_that_are_kept_end_with_0(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limits = ["--fail-under=rvs+cwbc:ood_retention=0.9,rvs+cwbc:monotonicity=0.9"]
     assert run("report", *limits, "--fail-under=at_expert=99", "--fail-over=calibration_error=5", out) == 0
-    assert capsys.readouterr().err == ""
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.splitlines()[-1] == (
+        "within all limits: rvs+cwbc: ood_retention at least 0.9, rvs+cwbc: monotonicity at least 0.9, "
+        "at_expert at least 99, calibration_error at most 5"
+    )
 
 
 def test_every_limit_that_is_given_counts(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

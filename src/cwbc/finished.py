@@ -135,6 +135,8 @@ def find_runs(path: Path) -> list[Path]:
     found = [child for child in path.iterdir() if is_run(child)]
     if not found and (path / runs.CONFIG).exists():
         raise InputError(f"{path} has no checkpoint yet; run the command that began it again")
+    if not found and (path / "cells.csv").exists():
+        raise InputError(f"{path} is a report about several runs; its cells.csv names their directories")
     if not found:
         raise InputError(f"{path} holds no run: it has no {CHECKPOINT}, nor has a directory directly in it")
     return sorted(found, key=lambda d: (NAMES.index(d.name) if d.name in NAMES else len(NAMES), d.name))

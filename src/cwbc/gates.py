@@ -34,12 +34,19 @@ class Gate:
     limit: float
     method: str | None = None  # None: every method
 
+    def __str__(self) -> str:
+        of_method = f"{self.method}: " if self.method else ""
+        return f"{of_method}{self.metric} {self._wanted}"
+
+    @property
+    def _wanted(self) -> str:
+        return f"at {'most' if self.metric in LOWER else 'least'} {self.limit:g}"
+
     def failure(self, name: str, summary: MethodSummary) -> str | None:
         """How a method fails, or None where it does not; what could not be computed fails."""
         lower, point = self.metric in LOWER, summary[self.metric]
         if point is None or point["value"] is None:
-            wanted = f"at {'most' if lower else 'least'} {self.limit:g}"
-            return f"{name}: {self.metric} could not be computed; wanted {wanted}"
+            return f"{name}: {self.metric} could not be computed; wanted {self._wanted}"
         value = point["value"]
         beyond = value > self.limit if lower else value < self.limit
         if beyond and not math.isclose(value, self.limit):  # what is rounded away is no failure

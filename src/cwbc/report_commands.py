@@ -22,7 +22,7 @@ from cwbc.finished import (
     read_history,
     read_sweeps,
 )
-from cwbc.plain_text import say
+from cwbc.plain_text import output, say
 from cwbc.reporting import summary_table, write_report
 from cwbc.reporting.terminal import ReliabilityChart
 from cwbc.wording import differing_in_words, headline, obedience_in_words
@@ -46,6 +46,8 @@ def report(command: cli.Report) -> int:
     failures = write_held(out, found, limits)
     for line in failures:
         say(f"failed: {line}")
+    if limits and not failures:
+        output("within all limits: " + ", ".join(map(str, limits)))
     return 1 if failures else 0
 
 
@@ -68,13 +70,13 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     }
     origin = provenance(directories, names=[sweep.method for sweep in sweeps])
     summary = write_report(out, sweeps, dataset, origin, histories, measured)
-    output = Console()
-    output.print(summary_table(summary))
-    output.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
+    console = Console()
+    console.print(summary_table(summary))
+    console.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
     methods = summary["methods"]
     for line in (headline(methods, dataset), *obedience_in_words(methods), *differing_in_words(methods)):
-        output.print(line, highlight=False, markup=False)
-    output.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
+        console.print(line, highlight=False, markup=False)
+    console.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
     return gates.failures(limits, summary["methods"])
 
 

@@ -125,7 +125,8 @@ def _checked(command: Reproduce) -> Extent:
     }
     given = [option for option, value in training.items() if value is not None]
     if given and not ITEMS[name].variants:
-        raise InputError(f"{', '.join(given)} does nothing for {name}, which trains nothing")
+        verb = "does" if len(given) == 1 else "do"
+        raise InputError(f"{', '.join(given)} {verb} nothing for {name}, which trains nothing")
     if command.address is not None and command.engine != "ray":
         raise InputError("--address is that of a Ray cluster; give --engine ray with it")
     scale = QUICK if command.quick else FULL

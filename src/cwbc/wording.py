@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from cwbc.results import Measure, MethodSummary, Sweep
@@ -123,6 +124,9 @@ def obedience_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
 def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float]) -> str:
     """What methods keep of their best scores, None where there is no share of it, with their scores now."""
     order, note = _told(values)
+    if not note:  # all are named, in the order of what is said of them
+        shown = {name: -math.inf if share is None else share for name, share in shares.items()}
+        order.sort(key=shown.__getitem__, reverse=True)
     parts, of_what = [], " of its best score"
     for name in order:
         share = shares[name]
@@ -132,6 +136,12 @@ def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float
         parts.append(f"{name} keeps {percent(share) if share >= 0.005 else 'none'}{of_what}")
         of_what = ""  # said once
     return "; ".join(parts) + note
+
+
+def span(counts: Iterable[int]) -> str:
+    """The lowest and the highest of some numbers, or the one that all are."""
+    ends = sorted(set(counts))
+    return " to ".join(f"{end:,}" for end in dict.fromkeys((ends[0], ends[-1])))
 
 
 def measured_in_words(seeds: Collection[int], episodes: Collection[int], spread: str) -> str:

@@ -57,6 +57,9 @@ def test_mistakes_are_told(datasets: list[str], variants: list[Variant | str], m
 def test_cells_ask_something() -> None:
     with pytest.raises(InputError, match="rvs: targets must be at least one number"):
         grid(["a"], ["rvs"], SCALE, targets=[])
+    for targets in ("1x", ["1x"], [None]):
+        with pytest.raises(InputError, match="targets must be numbers, such as"):
+            grid(["a"], ["rvs"], SCALE, targets=targets)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="rvs: points are of the task's sweep, and not of given targets"):
         grid(["a"], ["rvs"], SCALE, targets=[1.0])
     with pytest.raises(InputError, match="seeds must be a whole number, at least 1; got 0"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import socket
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +26,24 @@ def test_no_cluster_is_the_users_to_mend(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
     with pytest.raises(InputError, match=re.escape("no Ray cluster at 127.0.0.1:2")):
         clusters.offered()
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
+def test_something_else_at_the_address_is_told_at_once(answer: bytes) -> None:
+    pytest.importorskip("ray", reason="needs the extra `ray`")
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        told = pytest.raises(InputError, match=f"no Ray cluster at {address}; something else answers there")
+        with told, clusters.connected(address):
+            pass
 
 
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,11 @@ import pytest
 from pages import Read
 
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.reporting.page import Page, Section
 from cwbc.reporting.report import report_page
 from cwbc.results import MethodSummary, Sweep, summarize
 from cwbc.tasks import Task
-from cwbc.wording import PERCENT, headline
+from cwbc.wording import PERCENT, headline, kept_in_words
 
 TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
 
@@ -91,9 +92,19 @@ def test_names_are_escaped() -> None:
 
 def test_the_page_needs_nothing_else() -> None:
     text = html(METHODS)
-    assert Read(text).links == ["results.csv"]
+    shown = Read(text)
+    beside = [link for link in shown.links if not link.startswith("#")]
+    assert beside == ["results.csv"]
     for outside in ("http:", "https:", "url(", "@import", "src="):
         assert outside not in text
+
+
+def test_the_contents_of_a_page_lead_to_its_parts() -> None:
+    shown = page(METHODS)
+    parts = [found["id"] for tag, found in shown.elements if tag == "section"]
+    assert [link.removeprefix("#") for link in shown.links if link.startswith("#")] == parts
+    short = Page("", "", "", "", [Section("Tables", [])])
+    assert "<nav" not in short.to_html()
 
 
 def test_what_runs_have_not_kept_is_left_out() -> None:
@@ -184,3 +195,11 @@ def test_the_headline_admits_that_intervals_overlap(other: tuple[float, float], 
     told = headline({"a": two(4.0, 3.9), "b": two(*other)}, DATASET)
     assert told.startswith(FAR + "a keeps 99")
     assert told.endswith(f"their 95{PERCENT} intervals overlap.") == overlap
+
+
+def test_methods_are_named_in_the_order_of_what_they_keep() -> None:
+    shares = {"high": 0.4, "none": None, "low": 1.0}
+    told = kept_in_words(shares, {"high": 60.0, "none": -1.0, "low": 20.0})
+    assert told.replace(PERCENT, " %") == (
+        "low keeps 100 % of its best score; high keeps 40 %; none scores −1.0, and no higher than 0 anywhere"
+    )

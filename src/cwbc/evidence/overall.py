@@ -66,11 +66,12 @@ class Overall:
             against: which method each is compared with; those that are compared with none are not named.
         """
         beyond, note = ("at 2×", "expert") if self.has_experts else ("beyond", self.far.label)
+        where = "at 1× expert" if self.has_experts else self.near.label
         columns = [
-            Column("mean", better="higher"),
-            Column("IQM", "interquartile mean", better="higher"),
+            Column("mean", where, better="higher"),
+            Column("IQM", f"interquartile mean, {where}", better="higher"),
             Column(f"IQM {beyond}", note, better="higher"),
-            Column("P(better)", "one run than another", percent),
+            Column("P(better)", "of two runs, one of each", percent),
             Column(f"P(better) {beyond}", note, percent),
             Column("retention", "mean over datasets", percent, better="higher", bar=True),
         ]

@@ -111,6 +111,7 @@ def grid(
     if again := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"dataset {again[0]} is there twice; give it once")
     methods, seeds = [_method(variant, scale) for variant in named], seeds_of(scale.seeds)
+    asked = None if targets is None else _numbers(targets)
     return tuple(
         Cell(
             dataset,
@@ -118,13 +119,22 @@ def grid(
             method,
             training,
             seeds,
-            None if targets is None else tuple(map(float, targets)),
+            asked,
             scale.episodes,
             scale.points,
         )
         for dataset in names
         for label, (method, training) in zip(labels, methods, strict=True)
     )
+
+
+def _numbers(targets: Iterable[Any]) -> tuple[float, ...]:
+    try:
+        if not isinstance(targets, str):
+            return tuple(map(float, targets))
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"targets must be numbers, such as [1000, 2000]; got {targets!r}")
 
 
 def _method(variant: Variant, scale: Scale) -> tuple[Method, Training]:

@@ -13,6 +13,8 @@ from cwbc.errors import InputError, need_extra
 if TYPE_CHECKING:
     from cwbc.device import Device
 
+# With which a client of HTTP/2 begins, and Ray's are such: a greeting, and settings of length 0.
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _CORES = 2  # that a cell takes on a cluster without GPUs, where a node has as many
 
 
@@ -42,13 +44,20 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def _check_answer(address: str | None) -> None:
-    """Refuse an address where nobody answers, on which Ray would spend minutes."""
+    """Refuse an address where nobody answers, or something else does: Ray would spend minutes on it."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-        except (OSError, OverflowError) as error:
-            raise InputError(f"no Ray cluster at {address} ({error})") from error
+    if not host or not port.isdecimal():
+        return
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=10) as connection:
+            if os.environ.get("RAY_USE_TLS"):  # which answers no greeting in plain text
+                return
+            connection.sendall(_GREETING)
+            answer = connection.recv(9)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"no Ray cluster at {address} ({error})") from error
+    if answer[3:4] != b"\x04":  # settings, with which HTTP/2 answers
+        raise InputError(f"no Ray cluster at {address}; something else answers there")
 
 
 def offered(address: str | None = None) -> Device:

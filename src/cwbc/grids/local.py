@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 
+from cwbc.datasets import made
 from cwbc.device import on_cpu
 from cwbc.errors import DivergenceError, InputError
 from cwbc.grids import leases
@@ -53,7 +54,7 @@ def run(
     """
     root, tell = Path(root), progress or (lambda standing: None)
     shelf = Shelf()
-    reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
+    reading = lambda name: tell(Standing(len(cells), remark=made.doing(name)[0]))  # noqa: E731
     prepared = prepare(cells, root, notes or {}, shelf, reading)
     check_room(prepared, root)
     return gather(prepared, settle(prepared, shelf, tell, should_stop, lease_seconds))

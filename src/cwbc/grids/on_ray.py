@@ -54,7 +54,7 @@ def run(
     tell = progress or (lambda standing: None)
     root = Path(root).resolve()
     cells = [dataclasses.replace(cell, dataset=_anywhere(cell.dataset)) for cell in cells]
-    reading = lambda name: tell(Standing(len(cells), remark=f"reading {name}"))  # noqa: E731
+    reading = lambda name: tell(Standing(len(cells), remark=made.doing(name)[0]))  # noqa: E731
     prepared = prepare(cells, root, notes or {}, Shelf(), reading)
     check_room(prepared, root)
     unique = {each.directory: each for each in prepared}

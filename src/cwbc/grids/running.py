@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from cwbc.errors import InputError, unknown
+from cwbc.errors import InputError, require, unknown
 from cwbc.grids import local
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Results
@@ -38,6 +38,9 @@ def run(
         engine: this process with all its devices, or a Ray cluster that is running.
         address: of the cluster; without it, the one that $RAY_ADDRESS names or that runs on this machine.
     """
+    cells = tuple(cells)
+    for cell in cells:
+        require(isinstance(cell, Cell), "`cells` of a grid", repr(cell), "what cwbc.grid gives")
     if engine not in ("local", "ray"):
         raise unknown("engine", engine, ("local", "ray"))
     if address is not None and engine != "ray":

@@ -13,6 +13,7 @@ from importlib.resources import files
 
 from cwbc.reporting.looks import themes
 
+_FEW_SECTIONS = 3  # of a page that needs no contents
 _HALF_MOON = (
     '<svg viewBox="0 0 16 16" aria-hidden="true"><path d="M8 0a8 8 0 1 0 0 16a8 8 0 1 0 0-16z'
     'M8 1.6a6.4 6.4 0 1 1 0 12.8z" fill-rule="evenodd"/></svg>'
@@ -62,7 +63,7 @@ class Page:
 <button type="button" id="theme" title="Light or dark" aria-label="Light or dark">{_HALF_MOON}</button></p>
 <h1>{escape(self.headline)}</h1>
 <p class="lead">{_unbroken(self.lead)}</p>
-</header>
+{self._contents()}</header>
 {sections}
 </main>
 <div id="tip" role="status" hidden></div>
@@ -70,6 +71,14 @@ class Page:
 </body>
 </html>
 """
+
+    def _contents(self) -> str:
+        """Ways to the parts of a page that has many of them."""
+        if len(self.sections) <= _FEW_SECTIONS:
+            return ""
+        headings = [section.heading for section in self.sections]
+        ways = (f'<a href="#{_anchor(heading)}">{escape(heading)}</a>' for heading in headings)
+        return f'<nav class="contents" aria-label="Contents">{" ".join(ways)}</nav>\n'
 
 
 def facts(facts: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from cwbc.datasets import made
 from cwbc.evidence.item import FULL, STEPS, Item
 from cwbc.evidence.naming import Datasets
 from cwbc.grids.cells import Scale
-from cwbc.wording import counted
+from cwbc.wording import counted, measured_in_words, span
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +44,11 @@ class Extent:
         """What one must know to read the numbers that came of these datasets."""
         remarks = []
         if self.item.variants:
-            remarks.append(
-                "Scores are normalized as in D4RL and asked for at 1x expert unless said otherwise; "
-                "± is the deviation over seeds, as in the paper."
-            )
+            spread = "± is the deviation over seeds, as in the paper"
+            remarks += [
+                measured_in_words({self.scale.seeds}, {self.scale.episodes}, spread),
+                "Scores are normalized as in D4RL and asked for at 1x expert unless said otherwise.",
+            ]
         if self.changes:
             options = " and ".join(f"{option} {value}" for option, value in self.changes.items())
             remarks.append(f"This is the item with {options}, not as it is by default.")
@@ -58,9 +59,7 @@ class Extent:
                 "are no evidence about the paper."
             )
         if self.data == "ours":
-            steps = [dataset.steps for dataset in datasets.values()]
-            smallest, largest = min(steps), max(steps)
-            sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+            sizes = span(dataset.steps for dataset in datasets.values())
             remarks.append(
                 f"The datasets are ours ({sizes} steps), made after D4RL's recipes by other behaviours: "
                 "published scores are for orientation."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cwbc.errors import InputError
+from cwbc.errors import InputError, require
 from cwbc.evidence import showing
 from cwbc.evidence.item import Findings
 from cwbc.evidence.measured import Evidence, Measured
@@ -21,7 +21,7 @@ from cwbc.grids.outcomes import Outcome, Results
 from cwbc.studies import places, settings, tracked, writing
 from cwbc.studies.origins import histories_of, provenance_of
 from cwbc.tracking import parse_trackers
-from cwbc.wording import kept_in_words, measured_in_words, score, scored
+from cwbc.wording import kept_in_words, measured_in_words, score, scored, span
 
 FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anything clear
 
@@ -39,6 +39,7 @@ def report(
         title: what the page is called; by default as the directory.
         track: "tensorboard", "wandb" or both, which show every cell as well.
     """
+    require(isinstance(results, Results), "`results` of a report", repr(results), "what cwbc.run gives")
     out, trackers = Path(out), parse_trackers(track)
     places.check(out, None, "directory")
     if not results.datasets:
@@ -169,7 +170,7 @@ def _where(common: Sequence[str], every: Sequence[str]) -> str:
 
 def _remarks(evidence: Evidence, labels: Sequence[str], results: Results) -> list[str]:
     failed, cells = len(results.failures), len(results.failures) + len(results.outcomes)
-    remarks = [_measured(results.outcomes), _scale(evidence)] if labels else []
+    remarks = [_measured(results.outcomes), _scale(evidence), _data(results.outcomes)] if labels else []
     if failed and labels:
         remarks.append(f"{failed} of {cells} cells failed; what they would have told is left out.")
     every = [each for methods in evidence.measured.values() for each in methods.values()]
@@ -187,6 +188,11 @@ def _measured(outcomes: Sequence[Outcome]) -> str:
     narrow = ", too narrow with so few" if min(seeds) < FEW else ""
     spread = f"± is the deviation over seeds, small numbers are 95 % bootstrap intervals{narrow}"
     return measured_in_words(seeds, episodes, spread)
+
+
+def _data(outcomes: Sequence[Outcome]) -> str:
+    steps = {outcome.cell.dataset: outcome.dataset.steps for outcome in outcomes}
+    return f"The dataset{' holds' if len(steps) == 1 else 's hold'} {span(steps.values())} steps."
 
 
 def _scale(evidence: Evidence) -> str:

@@ -13,9 +13,8 @@ from cwbc.grids.outcomes import Failure, Results
 from cwbc.reporting.page import Section
 from cwbc.studies.extent import Extent
 from cwbc.studies.origins import histories_of
-from cwbc.studies.writing import Report
+from cwbc.studies.writing import CLAIMS, Report
 
-CLAIMS = "claims.md"
 VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}
 _LOOKS = {True: "good", False: "bad", None: ""}
 

@@ -21,7 +21,14 @@ from cwbc.reporting.report import described
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
 
 PAGE, SUMMARY = "report.html", "summary.json"
-CELLS, SEEDS = "cells.csv", "seeds.csv"  # where every episode is, and their means by seed
+CELLS, SEEDS, CLAIMS = "cells.csv", "seeds.csv", "claims.md"
+_RETURNS = "returns-"  # begins the names of pictures about them
+_FILES = {
+    SUMMARY: "all numbers, with what made them",
+    CELLS: "the directory of each cell, where every episode is",
+    SEEDS: "what each seed reached at each asked return",
+    CLAIMS: "the claims and their verdicts",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +95,7 @@ def _pictures(report: Report) -> dict[str, bytes]:
         png = reliability_figure([outcome.sweep for outcome in own], dataset)
         pictures[f"{files[names[name]]}.png"] = png
     for each in report.findings.distributions:
-        pictures[f"returns-{each.dataset}.png"] = each.figure()
+        pictures[f"{_RETURNS}{each.dataset}.png"] = each.figure()
     return pictures
 
 
@@ -144,11 +151,21 @@ def _page(report: Report, files: Sequence[str]) -> Page:
             for name, dataset in report.datasets.items()
         ],
         "Provenance": [facts(report.provenance)] if report.provenance else [],
-        "Files": [links(dict.fromkeys(files, ""))],
+        "Files": [links({name: _what(name) for name in files})],
     }
     sections = [Section(heading, found) for heading, found in blocks.items() if found]
     remarks = " ".join(report.remarks)
     return Page(report.title, report.kicker, report.headline, remarks, [*report.sections, *sections])
+
+
+def _what(file: str) -> str:
+    """What a file beside the page is."""
+    if file in _FILES:
+        return _FILES[file]
+    kind = Path(file).suffix
+    if kind == ".png":
+        return "returns in the data" if file.startswith(_RETURNS) else "achieved against asked return"
+    return {".md": "a table in Markdown", ".csv": "the same table"}.get(kind, "")
 
 
 def _described(name: str, dataset: DatasetSummary, histories: Histories) -> str:
