@@ -109,3 +109,20 @@ def test_provenance_tells_of_every_sitting_and_of_what_measured(tmp_path: Path) 
         (tmp_path / "summary.json").write_text(json.dumps({"measured_with": {"rvs": {"mujoco": version}}}))
         assert provenance([tmp_path])["measured with"] == differs
     assert provenance([tmp_path], [{"mujoco": "6.0"}])["measured with"] == "mujoco 6.0"  # not written yet
+
+
+def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
+    for name, mujoco in (("a", "3.0"), ("b", "4.0"), ("c", "4.0")):
+        hardware = {"device": "cpu", "cores": 2}
+        config = {
+            "versions": {"mujoco": mujoco},
+            "hardware": hardware,
+            "notes": {},
+            "method": {"name": "rvs"},
+        }
+        config["training"] = {"steps": 10, "batch_size": 4}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+    told = provenance([tmp_path / name for name in "abc"])
+    assert told["versions"] == "mujoco 3.0 (1 of 3 runs)\nmujoco 4.0 (2 of 3 runs)"
+    assert told["hardware"] == "cpu, 2 cores"

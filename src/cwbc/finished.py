@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
@@ -210,8 +211,8 @@ def provenance(
             f"{name}: {_seconds(directory)}"
             for directory, name in zip(directories, names or map(_method, configs.values()), strict=True)
         ),
-        "hardware": _once(_hardware(sitting["hardware"]) for of_run in sittings for sitting in of_run),
-        "versions": _once(versions for of_run in trained for versions in of_run),
+        "hardware": _counted([[_hardware(sitting["hardware"]) for sitting in run] for run in sittings]),
+        "versions": _counted(trained),
         "measured with": _once(v for v, known in zip(acted, trained, strict=True) if v not in known),
     }
 
@@ -228,6 +229,14 @@ def _steps(config: Mapping[str, Any]) -> str:
 
 def _once(lines: Iterable[str]) -> str:
     return "\n".join(line for line in dict.fromkeys(lines) if line)
+
+
+def _counted(of_runs: Sequence[Iterable[str]]) -> str:
+    """Each line once, with how many runs have it where not all do."""
+    counts, every = Counter(line for lines in of_runs for line in dict.fromkeys(lines)), len(of_runs)
+    return "\n".join(
+        line if count == every else f"{line} ({count} of {every} runs)" for line, count in counts.items()
+    )
 
 
 def _hardware(hardware: Mapping[str, Any]) -> str:
