@@ -356,7 +356,7 @@ def test_bad_files_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "holds no run" in capsys.readouterr().err
     (tmp_path / "cells.csv").touch()  # as reports about grids have it
     assert run("report", tmp_path) == 2
-    assert "its cells.csv names their directories" in capsys.readouterr().err
+    assert "its cells.csv names the directories of runs" in capsys.readouterr().err
 
 
 def test_no_gpu_is_told_with_the_extra_that_brings_it(tmp_path: Path) -> None:

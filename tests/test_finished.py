@@ -124,5 +124,5 @@ def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(json.dumps(config))
     told = provenance([tmp_path / name for name in "abc"])
-    assert told["versions"] == "mujoco 3.0 (1 of 3 runs)\nmujoco 4.0 (2 of 3 runs)"
+    assert told["versions"] == "mujoco 3.0 (1 of 3)\nmujoco 4.0 (2 of 3)"
     assert told["hardware"] == "cpu, 2 cores"

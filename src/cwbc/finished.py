@@ -136,8 +136,8 @@ def find_runs(path: Path) -> list[Path]:
     found = [child for child in path.iterdir() if is_run(child)]
     if not found and (path / runs.CONFIG).exists():
         raise InputError(f"{path} has no checkpoint yet; run the command that began it again")
-    if not found and (path / "cells.csv").exists():
-        raise InputError(f"{path} is a report about several runs; its cells.csv names their directories")
+    if not found and (path / runs.CELLS).exists():
+        raise InputError(f"{path} is a report about a grid; its {runs.CELLS} names the directories of runs")
     if not found:
         raise InputError(f"{path} holds no run: it has no {CHECKPOINT}, nor has a directory directly in it")
     return sorted(found, key=lambda d: (NAMES.index(d.name) if d.name in NAMES else len(NAMES), d.name))
@@ -213,7 +213,9 @@ def provenance(
         ),
         "hardware": _counted([[_hardware(sitting["hardware"]) for sitting in run] for run in sittings]),
         "versions": _counted(trained),
-        "measured with": _once(v for v, known in zip(acted, trained, strict=True) if v not in known),
+        "measured with": _counted(
+            [[v] if v not in known else [] for v, known in zip(acted, trained, strict=True)]
+        ),
     }
 
 
@@ -233,9 +235,10 @@ def _once(lines: Iterable[str]) -> str:
 
 def _counted(of_runs: Sequence[Iterable[str]]) -> str:
     """Each line once, with how many runs have it where not all do."""
-    counts, every = Counter(line for lines in of_runs for line in dict.fromkeys(lines)), len(of_runs)
+    every = len(of_runs)
+    counts = Counter(line for lines in of_runs for line in dict.fromkeys(lines) if line)
     return "\n".join(
-        line if count == every else f"{line} ({count} of {every} runs)" for line, count in counts.items()
+        line if count == every else f"{line} ({count} of {every})" for line, count in counts.items()
     )
 
 

@@ -30,7 +30,7 @@ from cwbc.grids.standing import shown
 from cwbc.methods import seeds_of
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
-from cwbc.runs import RESULTS
+from cwbc.runs import PAGE, RESULTS
 from cwbc.studies import readiness, reproduction, tracked, writing
 from cwbc.studies.extent import Extent
 from cwbc.studies.origins import provenance_of
@@ -219,4 +219,4 @@ def _print(report: writing.Report, out: Path) -> None:
     for failure in report.results.failures:
         say(f"failed: {failure} (in {failure.directory})")
     output(report.headline)
-    output(f"report: {out / writing.PAGE}")
+    output(f"report: {out / PAGE}")

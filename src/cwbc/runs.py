@@ -35,6 +35,7 @@ METRICS = "metrics.jsonl"
 RESULTS = "results.csv"
 SUMMARY = "summary.json"
 PAGE = "report.html"
+CELLS = "cells.csv"  # of a report about a grid: where its runs are
 REPORT = ("reliability.png", "training.png", "returns.png", "scores.md", "scores.csv", PAGE)
 _VERSIONED = ("cwbc", "jax", "jaxlib", "optax", "numpy", "mujoco", "gymnasium")
 

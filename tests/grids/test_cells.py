@@ -66,6 +66,15 @@ def test_cells_ask_something() -> None:
         Scale("small", None, 0, 1)
 
 
+def test_wrong_kinds_are_told() -> None:
+    with pytest.raises(InputError, match="datasets are names or paths; got a NoneType"):
+        grid(None, "rvs", SCALE)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"variants are cwbc\.Variants or names of methods; got a int"):
+        grid("a", [5], SCALE)  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"scale must be a cwbc\.Scale; got a NoneType"):
+        grid("a", "rvs", None)  # type: ignore[arg-type]
+
+
 def test_one_dataset_and_one_method_need_no_list() -> None:
     scale = Scale("small", 10, 1, 1)
     assert grid("toy", "rvs", scale) == grid(["toy"], ["rvs"], scale)

@@ -6,6 +6,7 @@ import importlib
 import re
 import socket
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,22 +29,44 @@ def test_no_cluster_is_the_users_to_mend(monkeypatch: pytest.MonkeyPatch) -> Non
         clusters.offered()
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
-def test_something_else_at_the_address_is_told_at_once(answer: bytes) -> None:
-    pytest.importorskip("ray", reason="needs the extra `ray`")
+SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+
+
+def served(*answer: bytes) -> str:
+    """The address of a server that says this once, piece by piece."""
+    server = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
-        connection, _ = server.accept()
-        with connection:
+        with server, server.accept()[0] as connection:
             connection.recv(100)
-            connection.sendall(answer)
+            for piece in answer:
+                connection.sendall(piece)
+                time.sleep(0.05)
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, daemon=True).start()
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        told = pytest.raises(InputError, match=f"no Ray cluster at {address}; something else answers there")
-        with told, clusters.connected(address):
-            pass
+    threading.Thread(target=serve, daemon=True).start()
+    return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else answers there$"),
+        (b"\x15\x03\x01\x00\x02\x02\x46\x00\x00", "is RAY_USE_TLS=1 missing"),
+        (b"", "it closes the connection$"),
+    ],
+)
+def test_something_else_at_the_address_is_told_at_once(
+    answer: bytes, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=told):
+        clusters.check_answer(served(answer))
+    monkeypatch.setenv("RAY_USE_TLS", "1")  # only Ray itself can tell
+    clusters.check_answer(served(answer))
+
+
+def test_a_cluster_may_answer_in_pieces() -> None:
+    clusters.check_answer(served(SETTINGS))
+    clusters.check_answer("ray://" + served(SETTINGS[:2], SETTINGS[2:]))
 
 
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,10 +54,11 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         cwbc.run(cells, tmp_path, engine="rey")  # type: ignore[arg-type]
     with pytest.raises(cwbc.InputError, match="give engine='ray' with it"):
         cwbc.run(cells, tmp_path, address="there:6379")
-    with pytest.raises(cwbc.InputError, match=r"must be what cwbc\.grid gives; got 'rvs'"):
-        cwbc.run(["rvs"], tmp_path)  # type: ignore[list-item]
-    with pytest.raises(cwbc.InputError, match=r"must be what cwbc\.run gives; got 'runs'"):
-        cwbc.report("runs", tmp_path)  # type: ignore[arg-type]
+    for wrong, kind in (("rvs", "str"), (["rvs"], "str"), (None, "NoneType"), ([cells], "tuple")):
+        with pytest.raises(cwbc.InputError, match=rf"takes the cells that cwbc\.grid gives; got a {kind}"):
+            cwbc.run(wrong, tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(cwbc.InputError, match=r"takes what cwbc\.run gives; got a list"):
+        cwbc.report([], tmp_path)  # type: ignore[arg-type]
 
 
 def test_the_other_engine_is_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,7 @@ def test_a_grid_from_training_to_report(tmp_path: Path) -> None:
     assert summary["headline"] in page.text
     assert [dataset["name"] for dataset in summary["datasets"]] == [*map(str, paths)]
     steps = {dataset["steps"] for dataset in summary["datasets"]}
-    assert f"The datasets hold {steps.pop():,} steps." in summary["remarks"]
+    assert f"The datasets hold {steps.pop():,} steps each." in summary["remarks"]
     # Nothing is said of the paper, nor of experts that are not known.
     assert "the dataset's best return" in summary["headline"]
     for word in ("paper", "claim", "expert", "D4RL"):

@@ -56,7 +56,7 @@ def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | No
         assert told.headline == f"Figure 5: {ending}"
         assert f"This is a {size} It shows" in remarks
         assert "its verdicts are no evidence about the paper" in remarks
-    assert told.files["claims.md"].startswith(f"# {told.headline}")
+    assert str(told.files["claims.md"].content).startswith(f"# {told.headline}")
 
 
 def test_reports_about_different_things_go_to_different_places() -> None:

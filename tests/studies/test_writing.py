@@ -18,13 +18,14 @@ from cwbc.evidence.item import Findings
 from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Results
 from cwbc.studies import places, writing
-from cwbc.studies.writing import Report
+from cwbc.studies.writing import File, Report
 
 
-def report(dataset: str, **files: str) -> Report:
+def report(dataset: str, **contents: str) -> Report:
     """A report that has a picture of this dataset and these files."""
     results = Results(curves([dataset], rvs=HOLDS), [])
     summary = {"item": {"name": "table1"}}
+    files = {name: File(content, "") for name, content in contents.items()}
     return Report("Title", "Kind", "Finding", [], Findings(()), results, {}, {}, {}, summary, files=files)
 
 

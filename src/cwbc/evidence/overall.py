@@ -66,12 +66,12 @@ class Overall:
             against: which method each is compared with; those that are compared with none are not named.
         """
         beyond, note = ("at 2×", "expert") if self.has_experts else ("beyond", self.far.label)
-        where = "at 1× expert" if self.has_experts else self.near.label
+        where = f"at {self.near.label}"
         columns = [
             Column("mean", where, better="higher"),
             Column("IQM", f"interquartile mean, {where}", better="higher"),
             Column(f"IQM {beyond}", note, better="higher"),
-            Column("P(better)", "of two runs, one of each", percent),
+            Column("P(better)", f"of two runs, {where}", percent),
             Column(f"P(better) {beyond}", note, percent),
             Column("retention", "mean over datasets", percent, better="higher", bar=True),
         ]

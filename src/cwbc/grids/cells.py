@@ -100,10 +100,11 @@ def grid(
     targets: Sequence[float] | None = None,
 ) -> tuple[Cell, ...]:
     """Every variant on every dataset, dataset by dataset; a variant may be a method's name alone."""
-    names = [
-        os.fspath(each) for each in ([datasets] if isinstance(datasets, str | os.PathLike) else datasets)
-    ]
-    variants = [variants] if isinstance(variants, Variant | str) else list(variants)
+    paths = several(datasets, (str, os.PathLike), "datasets are names or paths")
+    names = [os.fspath(path) for path in paths]
+    variants = several(variants, (Variant, str), "variants are cwbc.Variants or names of methods")
+    if not isinstance(scale, Scale):
+        raise InputError(f"scale must be a cwbc.Scale; got a {type(scale).__name__}")
     named = [Variant(each, each) if isinstance(each, str) else each for each in variants]
     labels = [variant.label for variant in named]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
@@ -126,6 +127,16 @@ def grid(
         for dataset in names
         for label, (method, training) in zip(labels, methods, strict=True)
     )
+
+
+def several(given: Any, kinds: tuple[type, ...], wanted: str) -> tuple[Any, ...]:
+    """Values of some kinds, of which one may be given alone."""
+    is_one = isinstance(given, kinds) or not isinstance(given, Iterable) or isinstance(given, str)
+    found = (given,) if is_one else tuple(given)
+    for each in found:
+        if not isinstance(each, kinds):
+            raise InputError(f"{wanted}; got a {type(each).__name__}")
+    return found
 
 
 def _numbers(targets: Iterable[Any]) -> tuple[float, ...]:

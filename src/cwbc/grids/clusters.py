@@ -26,7 +26,7 @@ def connected(address: str | None) -> Iterator[Any]:
         yield ray
         return
     address = address or os.environ.get("RAY_ADDRESS")
-    _check_answer(address)
+    check_answer(address)
     # Nothing but this keeps Ray from printing the log of a node that died.
     worker: Any = ray._private.worker
     printing = getattr(worker, "print_to_stdstream", None)
@@ -43,21 +43,23 @@ def connected(address: str | None) -> Iterator[Any]:
         worker.print_to_stdstream = printing
 
 
-def _check_answer(address: str | None) -> None:
+def check_answer(address: str | None) -> None:
     """Refuse an address where nobody answers, or something else does: Ray would spend minutes on it."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         return
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=10) as connection:
-            if os.environ.get("RAY_USE_TLS"):  # which answers no greeting in plain text
+            if os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true"):  # nothing is said in plain text
                 return
             connection.sendall(_GREETING)
-            answer = connection.recv(9)
+            answer = connection.makefile("rb").read(9)
     except (OSError, OverflowError) as error:
         raise InputError(f"no Ray cluster at {address} ({error})") from error
     if answer[3:4] != b"\x04":  # settings, with which HTTP/2 answers
-        raise InputError(f"no Ray cluster at {address}; something else answers there")
+        found = "something else answers there" if answer else "it closes the connection"
+        tls = ", by TLS: is RAY_USE_TLS=1 missing?" if answer[:1] == b"\x15" else ""
+        raise InputError(f"no Ray cluster at {address}; {found}{tls}")
 
 
 def offered(address: str | None = None) -> Device:

@@ -6,15 +6,15 @@ import contextlib
 import functools
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
 
-from cwbc.errors import InputError, require, unknown
+from cwbc.errors import InputError, unknown
 from cwbc.grids import local
-from cwbc.grids.cells import Cell
+from cwbc.grids.cells import Cell, several
 from cwbc.grids.outcomes import Results
 from cwbc.grids.prepared import ROOT
 from cwbc.grids.standing import shown
@@ -23,7 +23,7 @@ from cwbc.training import Interrupted
 
 
 def run(
-    cells: Sequence[Cell],
+    cells: Iterable[Cell] | Cell,
     root: Path | str = ROOT,
     *,
     engine: Literal["local", "ray"] = "local",
@@ -38,9 +38,7 @@ def run(
         engine: this process with all its devices, or a Ray cluster that is running.
         address: of the cluster; without it, the one that $RAY_ADDRESS names or that runs on this machine.
     """
-    cells = tuple(cells)
-    for cell in cells:
-        require(isinstance(cell, Cell), "`cells` of a grid", repr(cell), "what cwbc.grid gives")
+    cells = several(cells, (Cell,), "cwbc.run takes the cells that cwbc.grid gives")
     if engine not in ("local", "ray"):
         raise unknown("engine", engine, ("local", "ray"))
     if address is not None and engine != "ray":

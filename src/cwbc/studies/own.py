@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cwbc.errors import InputError, require
+from cwbc.errors import InputError
 from cwbc.evidence import showing
 from cwbc.evidence.item import Findings
 from cwbc.evidence.measured import Evidence, Measured
@@ -18,6 +18,7 @@ from cwbc.evidence.naming import distinct_names
 from cwbc.evidence.overall import Overall
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
+from cwbc.runs import PAGE
 from cwbc.studies import places, settings, tracked, writing
 from cwbc.studies.origins import histories_of, provenance_of
 from cwbc.tracking import parse_trackers
@@ -39,7 +40,8 @@ def report(
         title: what the page is called; by default as the directory.
         track: "tensorboard", "wandb" or both, which show every cell as well.
     """
-    require(isinstance(results, Results), "`results` of a report", repr(results), "what cwbc.run gives")
+    if not isinstance(results, Results):
+        raise InputError(f"cwbc.report takes what cwbc.run gives; got a {type(results).__name__}")
     out, trackers = Path(out), parse_trackers(track)
     places.check(out, None, "directory")
     if not results.datasets:
@@ -71,7 +73,7 @@ def report(
         ),
     )
     tracked.show(results.outcomes, out, trackers, warnings.warn)
-    return out / writing.PAGE
+    return out / PAGE
 
 
 def _named(outcomes: Sequence[Outcome], names: Mapping[str, str]) -> list[Outcome]:
@@ -192,7 +194,8 @@ def _measured(outcomes: Sequence[Outcome]) -> str:
 
 def _data(outcomes: Sequence[Outcome]) -> str:
     steps = {outcome.cell.dataset: outcome.dataset.steps for outcome in outcomes}
-    return f"The dataset{' holds' if len(steps) == 1 else 's hold'} {span(steps.values())} steps."
+    one = len(steps) == 1
+    return f"The dataset{' holds' if one else 's hold'} {span(steps.values())} steps{'' if one else ' each'}."
 
 
 def _scale(evidence: Evidence) -> str:

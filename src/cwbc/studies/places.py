@@ -9,7 +9,7 @@ from pathlib import Path
 from cwbc.errors import InputError
 from cwbc.files import is_aside
 from cwbc.grids.prepared import LEASES
-from cwbc.studies.writing import SUMMARY
+from cwbc.runs import SUMMARY
 
 
 def check(out: Path, item: str | None, other: str) -> None:

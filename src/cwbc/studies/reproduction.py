@@ -13,8 +13,9 @@ from cwbc.grids.outcomes import Failure, Results
 from cwbc.reporting.page import Section
 from cwbc.studies.extent import Extent
 from cwbc.studies.origins import histories_of
-from cwbc.studies.writing import CLAIMS, Report
+from cwbc.studies.writing import File, Report
 
+CLAIMS = "claims.md"
 VERDICTS = {True: "supported", False: "not supported", None: "cannot be told"}
 _LOOKS = {True: "good", False: "bad", None: ""}
 
@@ -32,6 +33,7 @@ def report(
     findings = item.findings(evidence)
     finding = headline(extent, findings.claims)
     remarks = [*extent.remarks(datasets), *evidence.broken]
+    claims = _claims_in_markdown(finding, remarks, findings.claims, results.failures)
     return Report(
         title=title,
         kicker=f"Reproduction · {title}",
@@ -47,7 +49,7 @@ def report(
             "claims": [dataclasses.asdict(claim) for claim in findings.claims],
         },
         sections=[Section("What the paper says", [_claims(findings.claims)])],
-        files={CLAIMS: _claims_in_markdown(finding, remarks, findings.claims, results.failures)},
+        files={CLAIMS: File(claims, "the claims and their verdicts")},
     )
 
 

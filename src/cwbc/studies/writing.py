@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.evidence.item import Findings
@@ -19,16 +19,16 @@ from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
 from cwbc.reporting.report import described
 from cwbc.reporting.training import Histories, drawn_chart, training_chart
+from cwbc.runs import CELLS, PAGE, SUMMARY
 
-PAGE, SUMMARY = "report.html", "summary.json"
-CELLS, SEEDS, CLAIMS = "cells.csv", "seeds.csv", "claims.md"
-_RETURNS = "returns-"  # begins the names of pictures about them
-_FILES = {
-    SUMMARY: "all numbers, with what made them",
-    CELLS: "the directory of each cell, where every episode is",
-    SEEDS: "what each seed reached at each asked return",
-    CLAIMS: "the claims and their verdicts",
-}
+SEEDS = "seeds.csv"
+
+
+class File(NamedTuple):
+    """A file beside the page."""
+
+    content: str | bytes
+    what: str  # it is, for people
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,28 +52,40 @@ class Report:
     provenance: Mapping[str, str]
     summary: Mapping[str, Any]
     sections: Sequence[Section] = ()
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, File] = dataclasses.field(default_factory=dict)
 
 
 def write(out: Path, report: Report) -> list[str]:
     """Write everything; hands back the files' names."""
     out.mkdir(parents=True, exist_ok=True)
-    written: dict[str, str | bytes] = {**report.files}
-    if outcomes := report.results.outcomes:
-        written |= {CELLS: _cells(outcomes), SEEDS: _seeds(outcomes)}
-    for name, table in report.findings.tables.items():
-        written |= {f"{name}.md": table.to_markdown(), f"{name}.csv": table.to_csv()}
-    written |= _pictures(report)
-    files = [PAGE, SUMMARY, *written]
-    written[PAGE] = _page(report, files[1:]).to_html()
+    beside = _beside(report)
+    page = _page(report, {SUMMARY: "all numbers, with what made them"} | _whats(beside)).to_html()
+    files = [PAGE, SUMMARY, *beside]
     summary = json.dumps({**_summary(report), "files": files}, indent=2, allow_nan=False) + "\n"
     # Whatever is cut off here, the next report finds a summary that says whose files these are, and which.
     for name in _earlier(out):
         if name not in files:  # about other cells than these
             (out / name).unlink(missing_ok=True)
-    for name, content in {SUMMARY: summary, **written}.items():
+    written = {SUMMARY: summary} | {name: file.content for name, file in beside.items()} | {PAGE: page}
+    for name, content in written.items():
         write_atomically(out / name, content)
     return files
+
+
+def _beside(report: Report) -> dict[str, File]:
+    """All files but the page and its summary."""
+    files = {**report.files}
+    if outcomes := report.results.outcomes:
+        files[CELLS] = File(_cells(outcomes), "the directory of each cell, where every episode is")
+        files[SEEDS] = File(_seeds(outcomes), "what each seed reached at each asked return")
+    for name, table in report.findings.tables.items():
+        files[f"{name}.md"] = File(table.to_markdown(), table.title)
+        files[f"{name}.csv"] = File(table.to_csv(), "the same as CSV")
+    return files | _pictures(report)
+
+
+def _whats(files: Mapping[str, File]) -> dict[str, str]:
+    return {name: file.what for name, file in files.items()}
 
 
 def _earlier(out: Path) -> list[str]:
@@ -85,7 +97,7 @@ def _earlier(out: Path) -> list[str]:
     return [name for name in names if isinstance(name, str) and Path(name).name == name]
 
 
-def _pictures(report: Report) -> dict[str, bytes]:
+def _pictures(report: Report) -> dict[str, File]:
     pictures, outcomes = {}, report.results.outcomes
     names = distinct_names(report.results.datasets)
     files = file_names(names.values())
@@ -93,9 +105,9 @@ def _pictures(report: Report) -> dict[str, bytes]:
         own = [outcome for outcome in outcomes if outcome.cell.dataset == name]
         dataset = own[0].dataset
         png = reliability_figure([outcome.sweep for outcome in own], dataset)
-        pictures[f"{files[names[name]]}.png"] = png
+        pictures[f"{files[names[name]]}.png"] = File(png, "achieved against asked return")
     for each in report.findings.distributions:
-        pictures[f"{_RETURNS}{each.dataset}.png"] = each.figure()
+        pictures[f"returns-{each.dataset}.png"] = File(each.figure(), "returns of the data, as drawn")
     return pictures
 
 
@@ -138,7 +150,7 @@ def _seeds(outcomes: Sequence[Outcome]) -> str:
     return text.getvalue()
 
 
-def _page(report: Report, files: Sequence[str]) -> Page:
+def _page(report: Report, files: Mapping[str, str]) -> Page:
     findings = report.findings
     charts = [each.chart().to_html() for each in findings.distributions]
     charts += [chart.to_html() for chart in findings.charts]
@@ -151,21 +163,11 @@ def _page(report: Report, files: Sequence[str]) -> Page:
             for name, dataset in report.datasets.items()
         ],
         "Provenance": [facts(report.provenance)] if report.provenance else [],
-        "Files": [links({name: _what(name) for name in files})],
+        "Files": [links(files)],
     }
     sections = [Section(heading, found) for heading, found in blocks.items() if found]
     remarks = " ".join(report.remarks)
     return Page(report.title, report.kicker, report.headline, remarks, [*report.sections, *sections])
-
-
-def _what(file: str) -> str:
-    """What a file beside the page is."""
-    if file in _FILES:
-        return _FILES[file]
-    kind = Path(file).suffix
-    if kind == ".png":
-        return "returns in the data" if file.startswith(_RETURNS) else "achieved against asked return"
-    return {".md": "a table in Markdown", ".csv": "the same table"}.get(kind, "")
 
 
 def _described(name: str, dataset: DatasetSummary, histories: Histories) -> str:
