@@ -59,7 +59,8 @@ def write(out: Path, report: Report) -> list[str]:
     """Write everything; hands back the files' names."""
     out.mkdir(parents=True, exist_ok=True)
     beside = _beside(report)
-    page = _page(report, {SUMMARY: "all numbers, with what made them"} | _whats(beside)).to_html()
+    whats = {SUMMARY: "all numbers, with what made them"} | {name: file.what for name, file in beside.items()}
+    page = _page(report, whats).to_html()
     files = [PAGE, SUMMARY, *beside]
     summary = json.dumps({**_summary(report), "files": files}, indent=2, allow_nan=False) + "\n"
     # Whatever is cut off here, the next report finds a summary that says whose files these are, and which.
@@ -82,10 +83,6 @@ def _beside(report: Report) -> dict[str, File]:
         files[f"{name}.md"] = File(table.to_markdown(), table.title)
         files[f"{name}.csv"] = File(table.to_csv(), "the same as CSV")
     return files | _pictures(report)
-
-
-def _whats(files: Mapping[str, File]) -> dict[str, str]:
-    return {name: file.what for name, file in files.items()}
 
 
 def _earlier(out: Path) -> list[str]:
