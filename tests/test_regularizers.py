@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 from conftest import logged, with_returns
+from toys import as_in_the_paper
 
 from cwbc.errors import InputError
 from cwbc.methods import parse
@@ -80,7 +81,7 @@ def test_the_width_gives_a_uniform_draw_the_deviation_sigma() -> None:
 def test_a_raised_target_is_between_the_best_and_the_width_beyond() -> None:
     """g_0 + eps with eps ~ Uniform[l, l + width] and l = best - R."""
     data = logged([2, -1, 4], [10], [3, 3, 3, 0.5])  # returns 5, 10, 9.5
-    device = to_device(data, parse("rvs+c"))
+    device = to_device(data, as_in_the_paper("rvs+c"))
     shortfalls = np.asarray(device.episodes.shortfalls)
     np.testing.assert_allclose(shortfalls, [5.0, 0.0, 0.5])
     first = np.asarray(device.rows.returns_to_go)[data.starts]

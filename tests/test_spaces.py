@@ -38,18 +38,27 @@ def test_continuous_choices_stay_within_the_bounds() -> None:
     assert (chosen <= [1.0, 4.0]).all()
 
 
-def test_the_bounds_are_one_unless_the_data_goes_beyond() -> None:
-    logged = np.array([[0.2, 0.0, -3.0, 5.0], [-0.4, 100.0, 1.0, 5.0]], np.float32)
+def test_the_bounds_are_those_of_the_data() -> None:
+    logged = np.array([[0.2, 0.0, -3.0, 5.0, 0.0], [-0.4, 100.0, 1.0, 5.0, 0.0]])
     space = Continuous.of(logged)
-    assert space == Continuous((-1.0, 0.0, -3.0, 4.0), (1.0, 100.0, 1.0, 6.0))
-    np.testing.assert_allclose(space.encode(jnp.asarray(logged))[:, 1:], [[-1, -1, 0], [1, 1, 0]], atol=1e-6)
-    far = space.choose(jnp.asarray([[50.0] * 4, [-50.0] * 4]))
+    # An action that never changes lies in the middle.
+    assert space == Continuous((-0.4, 0.0, -3.0, 0.0, -1.0), (0.2, 100.0, 1.0, 10.0, 1.0))
+    np.testing.assert_allclose(
+        space.encode(jnp.asarray(logged)), [[1, -1, -1, 0, 0], [-1, 1, 1, 0, 0]], atol=1e-6
+    )
+    far = space.choose(jnp.asarray([[50.0] * 5, [-50.0] * 5]))
     np.testing.assert_allclose(far, [space.highest, space.lowest], rtol=1e-6)
 
 
-def test_actions_within_one_are_left_as_they_are() -> None:
+def test_the_bounds_of_the_environment_are_kept_unless_the_data_goes_beyond() -> None:
+    logged = np.array([[0.2, -3.0], [-0.4, 0.5]])
+    assert Continuous.of(logged, ((-1.0, -1.0), (1.0, 1.0))) == Continuous((-1.0, -3.0), (1.0, 1.0))
+
+
+def test_actions_between_plus_and_minus_one_are_left_as_they_are() -> None:
     logged = np.random.default_rng(0).uniform(-1, 1, (50, 3)).astype(np.float32)
-    np.testing.assert_array_equal(Continuous.of(logged).encode(jnp.asarray(logged)), logged)
+    space = Continuous.of(logged, ((-1.0,) * 3, (1.0,) * 3))
+    np.testing.assert_array_equal(space.encode(jnp.asarray(logged)), logged)
 
 
 def test_discrete_loss_by_hand() -> None:

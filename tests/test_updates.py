@@ -13,12 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from toys import toy_data
+from toys import LARGEST, toy_data
 
 from cwbc import streaming, updates
+from cwbc.conditioning import ConditionScale
 from cwbc.design import Design
 from cwbc.hyperparameters import Numbers
-from cwbc.methods import Optimizer, Training, parse, small
+from cwbc.methods import Optimizer, Training, parse, small, with_options
 from cwbc.sampling import Episodes, Rows, Source, Window, in_host_memory, to_device
 from cwbc.trajectories import Trajectories
 from cwbc.updates import Batch, Losses, State, batch_of, draw, initialize, losses, run_chunk, shares_of
@@ -26,8 +27,8 @@ from cwbc.updates import Batch, Losses, State, batch_of, draw, initialize, losse
 TRAINING = Training(steps=40, batch_size=8, context=5)
 
 
-def tiny(name: str) -> Design:
-    method = small(parse(name))
+def tiny(name: str, scale: ConditionScale = "paper") -> Design:
+    method = with_options(small(parse(name)), TRAINING, {"condition_scale": scale})[0]
     network = dataclasses.replace(method.network, width=16, layers=1)
     return Design.fit(dataclasses.replace(method, network=network), toy_data(), TRAINING.context)
 
@@ -87,9 +88,9 @@ def test_the_prediction_loss_is_the_mean_over_unmasked_steps() -> None:
                 x = np.append(batch.observations[row, k], omega)
                 x = np.maximum(x @ parameters["layer0"]["weight"] + parameters["layer0"]["bias"], 0)
                 predicted = np.tanh(x @ parameters["layer1"]["weight"] + parameters["layer1"]["bias"])
-                errors.append(np.mean((predicted - batch.actions[row, k]) ** 2))
+                errors.append(np.mean((predicted - batch.actions[row, k] / LARGEST) ** 2))
     np.testing.assert_allclose(float(total), np.mean(errors), rtol=1e-5)
-    assert set(parts) == {"loss"}
+    np.testing.assert_array_equal(parts["prediction"], total)
 
 
 def test_the_conservative_loss_averages_over_the_selected_windows_alone() -> None:

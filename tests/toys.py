@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cwbc.behaviours.series import Measured, Series, Snapshot
 from cwbc.datasets.arrays import from_arrays
+from cwbc.methods import Method, Training, parse, with_options
 from cwbc.trajectories import Trajectories
 
 HORIZON = 10
@@ -88,6 +89,11 @@ def drawn(initialize: Callable[[jax.Array], Any], seed: int) -> Any:
     generator = np.random.default_rng(seed)
     shapes = jax.eval_shape(initialize, jax.random.key(0))
     return jax.tree.map(lambda x: jnp.asarray(generator.uniform(-0.3, 0.3, x.shape), x.dtype), shapes)
+
+
+def as_in_the_paper(name: str) -> Method:
+    """A method whose condition is not scaled, so that it can be computed by hand."""
+    return with_options(parse(name), Training(), {"condition_scale": "paper"})[0]
 
 
 def toy_data(episodes: int = 60, full_length: bool = False, discrete: bool = False) -> Trajectories:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from cwbc import evaluation, runs
+from cwbc import evaluation, fitting, runs
 from cwbc.datasets import made, read
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
@@ -58,6 +58,7 @@ def train(
     else:
         with gauge(console, *made.doing(str(dataset))) as tell:
             data = read(dataset, progress=tell).trusted()
+    data = fitting.with_actions(data)
     preset = preset or default_preset()
     named, preset_training = sized(method if isinstance(method, str) else "rvs", preset)
     if training is None:

@@ -39,6 +39,10 @@ from cwbc.option_values import READ
 
 Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
 DataPlace = Annotated[Literal["device", "host"] | None, arg(metavar="device|host", help_behavior_hint="")]
+ConditionScaleName = Annotated[
+    Literal["paper", "standardized", "bounded"] | None,
+    arg(metavar="paper|standardized|bounded", help_behavior_hint=""),
+]
 PresetName = Annotated[Literal["paper", "small"] | None, arg(metavar="paper|small", help_behavior_hint="")]
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
 # Several are read as well, so that it can be said that train takes one.
@@ -79,8 +83,10 @@ class Hyperparameters:
     """Steps of linear warm-up, at most a tenth of the training (paper: 10,000)."""
     clip_norm: Real = None
     """Largest gradient norm (paper: none for RvS, 0.25 for DT)."""
+    condition_scale: ConditionScaleName = None
+    """Scale of the condition: paper as it is, standardized, or bounded to +-3 as well (default: bounded)."""
     return_scale: Real = None
-    """Divisor of DT's returns-to-go (paper: 1000 for locomotion; else the largest in the data)."""
+    """Divisor of DT's returns-to-go (paper: 1000 for locomotion; default: their standard deviation)."""
     weighting: Annotated[WeightingOptions, Flat] = dataclasses.field(default_factory=WeightingOptions)
     top_fraction: Real = None
     """Part of the episodes that +f keeps (paper: 0.1)."""

@@ -1,52 +1,160 @@
-"""What a policy is told about the future: nothing, the return-to-go, or its average per remaining step."""
+"""What a policy is conditioned on: nothing, the return-to-go, or its average per remaining step.
+
+Unless the paper's scale is chosen, the unit of the rewards stays outside of programs: `standardized` takes it
+away in float64 on the host, and calling the condition makes of that what the network reads.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from cwbc.errors import require
+from cwbc.errors import require, unknown
 from cwbc.trajectories import Trajectories
+
+ConditionScale = Literal["paper", "standardized", "bounded"]
+SCALES: tuple[ConditionScale, ...] = get_args(ConditionScale)
+DEFAULT_SCALE: ConditionScale = "bounded"
+BOUND = 3.0  # standard deviations that a bounded condition never exceeds
+
+# Fields that files of earlier versions do not have; the paper's values are left out of new ones, too.
+_ADDED = {"added": True}
 
 
 @dataclasses.dataclass(frozen=True)
 class ReturnToGo:
-    """g_t divided by a constant, as Decision Transformer is told.
+    """g_t divided by a constant, as in Decision Transformer.
 
     Args:
-        return_scale: the divisor; None takes the task's published one, or the largest |g_t| in the data.
+        return_scale: the divisor; None fits it to the data. The paper's scale takes the task's published one,
+            or the largest |g_t|; the others take the standard deviation.
+        condition_scale: "paper" divides g_t as it is. "standardized" first subtracts what the average step
+            earns in the steps left, so that the unit of the rewards and a constant added to each do not
+            matter. "bounded" also keeps the result within +-3.
+        center: the reward of the average step; None fits it to the data.
     """
 
     return_scale: float | None = None
+    condition_scale: ConditionScale = dataclasses.field(default="paper", metadata=_ADDED)
+    center: float | None = dataclasses.field(default=None, metadata=_ADDED)
 
     def __post_init__(self) -> None:
-        require(
-            self.return_scale is None or self.return_scale > 0, "return_scale", self.return_scale, "positive"
-        )
+        _check(self.condition_scale)
+        scale = self.return_scale
+        require(scale is None or scale > 0, "return_scale", scale, "positive")
 
     def fit(self, data: Trajectories) -> ReturnToGo:
         """The same choice with every value that depends on the data filled in."""
-        if self.return_scale is not None:
-            return self
-        largest = float(np.abs(data.returns_to_go).max()) or 1.0
-        return ReturnToGo(data.task.return_scale or largest)
+        if self.condition_scale == "paper":
+            largest = float(np.abs(data.returns_to_go).max()) or 1.0
+            scale = self.return_scale or data.task.return_scale or largest
+            return dataclasses.replace(self, return_scale=scale)
+        center = _mean_reward(data) if self.center is None else self.center
+        centered = data.returns_to_go - center * _left(data.timesteps, data.horizon)
+        spread = float(centered.std()) or abs(center) * data.horizon or 1.0
+        return dataclasses.replace(self, center=center, return_scale=self.return_scale or spread)
+
+    @property
+    def form(self) -> ReturnToGo:
+        """What a program depends on."""
+        return self if self.condition_scale == "paper" else ReturnToGo(None, self.condition_scale)
+
+    @property
+    def unit(self) -> float:
+        """The return that a standardized return-to-go of 1 stands for."""
+        return 1.0 if self.condition_scale == "paper" else _fitted(self.return_scale)
 
     def __call__(self, returns_to_go: Any, timesteps: Any, horizon: int) -> Any:
-        return returns_to_go / self.return_scale
+        """What the network reads of standardized returns-to-go."""
+        if self.condition_scale == "paper":
+            return returns_to_go / self.return_scale
+        return _bounded(returns_to_go) if self.condition_scale == "bounded" else returns_to_go
 
 
 @dataclasses.dataclass(frozen=True)
 class AverageReturnToGo:
-    """omega_t = g_t / (H - t) for zero-based t, as RvS is told."""
+    """omega_t = g_t / (H - t) for zero-based t, as in RvS.
+
+    Args:
+        condition_scale: "paper" takes omega_t as it is. "standardized" gives it zero mean and unit variance
+            over the dataset's steps, each weighted by the steps left, so that the unit of the rewards and a
+            constant added to each do not matter. "bounded" also keeps it within +-3: in the last steps of an
+            episode, omega_t may be far from all others.
+        center: the mean of omega_t; None fits it to the data.
+        spread: its standard deviation; None fits it to the data.
+    """
+
+    condition_scale: ConditionScale = dataclasses.field(default="paper", metadata=_ADDED)
+    center: float | None = dataclasses.field(default=None, metadata=_ADDED)
+    spread: float | None = dataclasses.field(default=None, metadata=_ADDED)
+
+    def __post_init__(self) -> None:
+        _check(self.condition_scale)
+        require(self.spread is None or self.spread > 0, "spread", self.spread, "positive")
 
     def fit(self, data: Trajectories) -> AverageReturnToGo:
-        return self
+        """The same choice with every value that depends on the data filled in."""
+        if self.condition_scale == "paper":
+            return self
+        center = _mean_reward(data) if self.center is None else self.center
+        left = _left(data.timesteps, data.horizon)
+        squares = np.square(data.returns_to_go / left - center)
+        spread = float(np.sqrt((left * squares).sum() / left.sum())) or abs(center) or 1.0
+        return dataclasses.replace(self, center=center, spread=self.spread or spread)
+
+    @property
+    def form(self) -> AverageReturnToGo:
+        """What a program depends on."""
+        return AverageReturnToGo(self.condition_scale)
+
+    @property
+    def unit(self) -> float:
+        """The return that a standardized return-to-go of 1 stands for."""
+        return 1.0 if self.condition_scale == "paper" else _fitted(self.spread)
 
     def __call__(self, returns_to_go: Any, timesteps: Any, horizon: int) -> Any:
-        # The clip is for policies that act beyond H; no logged step is there.
-        return returns_to_go / (horizon - timesteps).clip(1)
+        """What the network reads of standardized returns-to-go."""
+        averages = returns_to_go / _left(timesteps, horizon)
+        return _bounded(averages) if self.condition_scale == "bounded" else averages
 
 
 Condition = ReturnToGo | AverageReturnToGo
+
+
+def standardized(condition: Condition | None, returns_to_go: Any, timesteps: Any, horizon: int) -> Any:
+    """Returns-to-go in the unit of the rewards, as programs take them."""
+    if condition is None or condition.condition_scale == "paper":
+        return returns_to_go
+    return (returns_to_go - _fitted(condition.center) * _left(timesteps, horizon)) / condition.unit
+
+
+def _left(timesteps: Any, horizon: int) -> Any:
+    # The clip is for policies that act beyond H; no logged step is there.
+    return (horizon - timesteps).clip(1)
+
+
+def _mean_reward(data: Trajectories) -> float:
+    """The mean of omega_t over the dataset's steps, each weighted by the H - t steps that it is about.
+
+    Unweighted, the last steps of an episode, whose average is over a few rewards only, would set the scale.
+    """
+    return float(data.returns_to_go.sum() / _left(data.timesteps, data.horizon).sum())
+
+
+def _bounded(conditions: Any) -> Any:
+    import jax.numpy as jnp  # here alone: to look at data needs none of it
+
+    return BOUND * jnp.tanh(conditions / BOUND)
+
+
+def _fitted(value: float | None) -> float:
+    if value is None:
+        raise ValueError("the scale of the condition is not known before fit(data)")
+    return value
+
+
+def _check(scale: str) -> None:
+    if scale not in SCALES:
+        raise unknown("condition_scale", scale, SCALES)

@@ -125,7 +125,7 @@ class Description:
     @classmethod
     def of(cls, data: Trajectories, weighting: ByReturn, regularizer: Conservative) -> Description:
         """The description of a dataset, and of what these two choices would make of it."""
-        edges, member = _bins(data, weighting.bins)
+        edges, member = _bins(data, weighting)
         probabilities = weighting.probabilities(data)
         discrete = data.discrete
         return cls(
@@ -166,12 +166,11 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _bins(data: Trajectories, bins: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _bins(data: Trajectories, weighting: ByReturn) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """The weighting's bins: their edges, and the bin of each episode; one bin when all returns are equal."""
     if data.lowest == data.best:
-        return np.array([data.lowest, data.best]), np.zeros(data.episodes, np.intp)
-    edges = np.linspace(data.lowest, data.best, bins + 1)
-    return edges, np.searchsorted(edges[1:-1], data.returns, side="right")
+        return np.array([data.lowest, data.best]), weighting.members(data)
+    return np.linspace(data.lowest, data.best, weighting.bins + 1), weighting.members(data)
 
 
 def _lengths(data: Trajectories) -> Lengths:

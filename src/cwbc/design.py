@@ -7,7 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
+from cwbc.conditioning import standardized
+from cwbc.hyperparameters import form
 from cwbc.layers import Parameters
 from cwbc.methods import Method, from_json, to_json
 from cwbc.networks import ALL, Steps
@@ -28,8 +32,15 @@ class Design:
     @classmethod
     def fit(cls, method: Method, data: Trajectories, context: int) -> Design:
         """The design of a method on a dataset."""
-        actions = Discrete(data.action_size) if data.discrete else Continuous.of(data.actions)
+        actions = (
+            Discrete(data.action_size) if data.discrete else Continuous.of(data.actions, data.action_bounds)
+        )
         return cls(method.fit(data), data.observations.shape[1], actions, data.horizon, context)
+
+    @property
+    def form(self) -> Design:
+        """What programs depend on: the same for methods and data that differ in numbers alone."""
+        return dataclasses.replace(self, method=form(self.method))
 
     @property
     def memory(self) -> int:
@@ -47,11 +58,16 @@ class Design:
         """What `outputs` reads instead of the parameters of the same names."""
         return self.method.network.prepared(parameters, jnp.dtype(precision))
 
+    def standardized(self, returns_to_go: NDArray[np.float64], timestep: int) -> NDArray[np.float32]:
+        """Remaining returns-to-go while acting, as `outputs` takes them."""
+        standard = standardized(self.method.condition, returns_to_go, np.asarray(timestep), self.horizon)
+        return np.asarray(standard, np.float32)
+
     def outputs(
         self,
         parameters: Parameters,  # with those that are prepared
         observations: jax.Array,  # [window, step, dimension], normalized
-        returns_to_go: jax.Array,  # [window, step]
+        returns_to_go: jax.Array,  # [window, step], standardized
         actions: jax.Array,  # [window, step, size], encoded
         timesteps: jax.Array,  # [window, step]
         dropout_key: jax.Array | None = None,

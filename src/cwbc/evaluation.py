@@ -104,7 +104,7 @@ class _Part:
         self._policies, self._rows = policies, rows
         self._own = own  # [seed, row of the seed]
         self.timestep = 0
-        self._answer = _program(policies.design)
+        self._answer = _program(policies.design.form)
         empty = History.empty(policies.design, own.shape[1])
         self._history = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(own), *x.shape)), empty)
 
@@ -117,7 +117,7 @@ class _Part:
             self._history,
             np.int32(self.timestep),
             normalized(rows.observations[own], policies.observation_mean, policies.observation_deviation),
-            rows.remaining[own].astype(np.float32),
+            policies.design.standardized(rows.remaining[own], self.timestep),
             running,
         )
         self.timestep += 1

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cwbc import simulators
 from cwbc.errors import InputError, UnavailableError
 from cwbc.findings import Finding
 from cwbc.recordings import Recording
+from cwbc.trajectories import ActionBounds, Trajectories
 
 
 def fitted(recording: Recording, acting: bool = False) -> Recording:
@@ -31,9 +36,7 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
         )
         return dataclasses.replace(recording, findings=tuple(found))
     try:
-        if data.discrete and simulator.discrete:
-            # Logged actions may leave out the highest ones, which are there all the same.
-            data = data.described(action_count=simulator.action_size)
+        data = _with_actions(data, simulator)
         sizes = (data.observations.shape[1], data.action_size, data.discrete)
         compare("the data", *sizes, simulator, environment)
     except InputError as error:
@@ -42,6 +45,36 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
     finally:
         simulator.close()
     return dataclasses.replace(recording, data=data, findings=tuple(found))
+
+
+def with_actions(data: Trajectories) -> Trajectories:
+    """The same with what its environment tells about the actions, if that is available here."""
+    if data.environment is None:
+        return data
+    try:
+        simulator = simulators.make(data.environment, 1)
+    except UnavailableError:
+        return data
+    try:
+        return _with_actions(data, simulator)
+    finally:
+        simulator.close()
+
+
+def _with_actions(data: Trajectories, simulator: simulators.Simulator) -> Trajectories:
+    if data.discrete and simulator.discrete:
+        # Logged actions may leave out the highest ones, which are there all the same.
+        return data.described(action_count=simulator.action_size)
+    if not data.discrete and data.action_size == simulator.action_size:
+        return data.described(action_bounds=_finite(simulator.action_bounds))
+    return data
+
+
+def _finite(bounds: tuple[NDArray[Any], NDArray[Any]] | None) -> ActionBounds | None:
+    """The bounds of actions, where all of them are numbers."""
+    if bounds is None or not np.isfinite(bounds).all():
+        return None
+    return tuple(bounds[0].astype(float).tolist()), tuple(bounds[1].astype(float).tolist())
 
 
 def compare(

@@ -23,18 +23,19 @@ class Numbers:
     learning_rate: jax.Array  # []
     weight_decay: jax.Array  # []
     warmup_steps: jax.Array  # []
-    raise_width: jax.Array  # [] how far beyond the best the regularizer raises
+    raise_width: jax.Array  # [] how far beyond the best the regularizer raises, in the condition's unit
     coefficient: jax.Array  # [] alpha
 
     @classmethod
     def of(cls, method: Method) -> Numbers:
         """Those of a method that is fitted to its data."""
-        optimizer, regularizer = method.optimizer, method.regularizer
+        optimizer, regularizer, condition = method.optimizer, method.regularizer, method.condition
+        unit = condition.unit if condition else 1.0
         values = (
             optimizer.learning_rate,
             optimizer.weight_decay,
             optimizer.warmup_steps,
-            regularizer.width if regularizer else 0.0,
+            regularizer.width / unit if regularizer else 0.0,
             regularizer.coefficient if regularizer else 0.0,
         )
         return cls(*(jnp.asarray(value, jnp.float32) for value in values))
@@ -45,6 +46,7 @@ def form(method: Method) -> Method:
     return dataclasses.replace(
         method,
         name="",
+        condition=method.condition and method.condition.form,
         weighting=ByLength(),
         regularizer=Conservative(noise=0.0) if method.regularizer else None,
         optimizer=Optimizer(clip_norm=method.optimizer.clip_norm),

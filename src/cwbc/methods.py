@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from cwbc.conditioning import AverageReturnToGo, Condition, ReturnToGo
+from cwbc.conditioning import DEFAULT_SCALE, AverageReturnToGo, Condition, ReturnToGo
 from cwbc.errors import InputError, require, unknown
 from cwbc.method_names import NAMES
 from cwbc.networks import MLP, Network, Transformer
@@ -107,12 +107,19 @@ _BASES: Mapping[str, Method] = {
     method.name: method
     for method in (
         Method("bc", MLP(), None, ByLength(), None, Optimizer()),
-        Method("rvs", MLP(), AverageReturnToGo(), ByLength(), None, Optimizer()),
-        Method("dt", Transformer(), ReturnToGo(), ByLength(), None, Optimizer(1e-4, clip_norm=0.25)),
+        Method("rvs", MLP(), AverageReturnToGo(DEFAULT_SCALE), ByLength(), None, Optimizer()),
+        Method(
+            "dt",
+            Transformer(),
+            ReturnToGo(condition_scale=DEFAULT_SCALE),
+            ByLength(),
+            None,
+            Optimizer(1e-4, clip_norm=0.25),
+        ),
         Method(
             "dt-concat",
             Transformer(tokens="concatenated"),
-            ReturnToGo(),
+            ReturnToGo(condition_scale=DEFAULT_SCALE),
             ByLength(),
             None,
             Optimizer(1e-4, clip_norm=0.25),
@@ -237,8 +244,11 @@ def to_json(value: Any) -> Any:
     """A choice as plain JSON values, with its kind."""
     if not dataclasses.is_dataclass(value):
         return value
-    fields = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    return {"kind": type(value).__name__, **fields}
+    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    # What was added later is left out at its default: what earlier versions trained keeps its name.
+    added = {f.name: f.default for f in dataclasses.fields(value) if f.metadata.get("added")}
+    kept = {k: to_json(v) for k, v in fields.items() if k not in added or v != added[k]}
+    return {"kind": type(value).__name__, **kept}
 
 
 def from_json(value: Any) -> Any:

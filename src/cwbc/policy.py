@@ -27,7 +27,7 @@ class History:
 
     observations: jax.Array  # [episode, memory, dimension], normalized
     actions: jax.Array  # [episode, memory, size], encoded
-    returns_to_go: jax.Array  # [episode, memory]
+    returns_to_go: jax.Array  # [episode, memory], standardized
     timesteps: jax.Array  # [episode, memory]
 
     @classmethod
@@ -47,7 +47,7 @@ def act(
     history: History,
     timestep: jax.Array,  # []
     observations: jax.Array,  # [episode, dimension], normalized
-    returns_to_go: jax.Array,  # [episode]
+    returns_to_go: jax.Array,  # [episode], standardized
 ) -> tuple[History, jax.Array]:
     """One step of acting for several episodes at the same timestep: the history after it, and the actions."""
     memory = design.memory
@@ -125,14 +125,14 @@ class Policy:
             raise InputError(f"an observation is finite numbers; got {observations[tuple(place)]} at {place}")
         self._spend(reward)
         self._history, actions = _act(
-            self.design,
+            self.design.form,
             self.parameters,
             self._history,
             np.int32(self._timestep),
             normalized(observations, self.observation_mean, self.observation_deviation).reshape(
                 -1, self.design.observation_size
             ),
-            self._remaining.reshape(-1).astype(np.float32),
+            self.design.standardized(self._remaining, self._timestep).reshape(-1),
         )
         self._timestep += 1
         return np.asarray(actions).reshape((*self._remaining.shape, *actions.shape[1:]))

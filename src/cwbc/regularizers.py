@@ -42,11 +42,12 @@ class Conservative:
     def selected(self, data: Trajectories) -> NDArray[np.bool_]:
         """Which trajectories are raised. [episode]"""
         # "At least", not the paper's "above": when the top ties at one return, "above" selects nothing.
-        threshold = np.percentile(data.returns, self.percentile)
-        if self.percentile > 0 and threshold == data.lowest < data.best:
+        # "higher" is a return of the data, and selects the same as an interpolation, but in every unit.
+        threshold = np.percentile(data.returns, self.percentile, method="higher")
+        if self.percentile > 0 and threshold <= data.lowest + data.tolerance < data.best:
             # Most trajectories tie at the bottom (rare successes): "at least" would select the failures too.
-            return data.returns > threshold
-        return data.returns >= threshold
+            return data.returns > threshold + data.tolerance
+        return data.returns >= threshold - data.tolerance
 
     @property
     def width(self) -> float:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.conditioning import standardized
 from cwbc.hyperparameters import Numbers
 from cwbc.methods import Method
 from cwbc.trajectories import Trajectories
@@ -27,7 +28,7 @@ class Episodes:
     starts: jax.Array  # [episode]
     lengths: jax.Array  # [episode]
     thresholds: jax.Array  # [kind, episode] uint32: cumulative probabilities in units of 2^-32
-    shortfalls: jax.Array  # [episode] best - R
+    shortfalls: jax.Array  # [episode] best - R, in the condition's unit
     selected: jax.Array  # [episode] raised by the regularizer
     observation_mean: jax.Array  # [dimension]
     observation_deviation: jax.Array  # [dimension]
@@ -40,14 +41,14 @@ class Episodes:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Steps as they were logged, in device arrays or in host memory.
+    """Steps as they were logged, but for the unit of the rewards, in device arrays or in host memory.
 
     The axes [...] are [step] for a whole dataset, and [window, step] for windows of it.
     """
 
     observations: Any  # [..., dimension]
     actions: Any  # [..., dimension] or [...]
-    returns_to_go: Any  # [...]
+    returns_to_go: Any  # [...] standardized
 
     def at(self, numbers: jax.Array | NDArray[np.integer[Any]] | int) -> Rows:
         """The rows with these numbers."""
@@ -104,12 +105,12 @@ def normalized(observations: Any, mean: Any, deviation: Any) -> Any:
 
 def to_device(data: Trajectories, *methods: Method) -> Source:
     """A dataset whose rows lie on the device, as these methods sample it."""
-    return _source(data, jax.tree.map(jnp.asarray, _rows(data)), methods)
+    return _source(data, jax.tree.map(jnp.asarray, _rows(data, methods[0])), methods)
 
 
 def in_host_memory(data: Trajectories, method: Method) -> Source:
     """A dataset whose rows stay where they are, for one that is too large for the device."""
-    return _source(data, jax.tree.map(np.ascontiguousarray, _rows(data)), (method,))
+    return _source(data, jax.tree.map(np.ascontiguousarray, _rows(data, method)), (method,))
 
 
 def _source(data: Trajectories, rows: Rows, methods: Sequence[Method]) -> Source:
@@ -126,8 +127,10 @@ def _stacked(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *x: jnp.stack(x), *trees)
 
 
-def _rows(data: Trajectories) -> Rows:
-    return Rows(data.observations, data.actions, data.returns_to_go)
+def _rows(data: Trajectories, method: Method) -> Rows:
+    condition = method.condition and method.condition.fit(data)
+    returns_to_go = standardized(condition, data.returns_to_go, data.timesteps, data.horizon)
+    return Rows(data.observations, data.actions, returns_to_go.astype(np.float32))
 
 
 def raised_share(data: Trajectories, method: Method) -> float:
@@ -146,11 +149,12 @@ def _episodes(data: Trajectories, method: Method) -> Episodes:
     share = raised_share(data, method)
     kinds = (selected, ~selected) if 0 < share < 1 else (~none,)
     mean, deviation = data.observation_statistics
+    unit = method.condition.fit(data).unit if method.condition else 1.0
     return Episodes(
         starts=jnp.asarray(data.starts, jnp.int32),
         lengths=jnp.asarray(data.lengths, jnp.int32),
         thresholds=jnp.asarray(np.stack([thresholds(probabilities * kind) for kind in kinds])),
-        shortfalls=jnp.asarray(data.best - data.returns, jnp.float32),
+        shortfalls=jnp.asarray((data.best - data.returns) / unit, jnp.float32),
         selected=jnp.asarray(selected),
         observation_mean=jnp.asarray(mean),
         observation_deviation=jnp.asarray(deviation),

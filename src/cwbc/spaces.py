@@ -11,24 +11,25 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
+from cwbc.trajectories import ActionBounds
+
 
 @dataclasses.dataclass(frozen=True)
 class Continuous:
-    """Real vectors between two bounds: -1 and 1, or the data's own in a dimension that goes beyond them."""
+    """Real vectors between two bounds: the environment's where they are known, or else the data's own."""
 
     lowest: tuple[float, ...]  # [dimension]
     highest: tuple[float, ...]  # [dimension]
 
     @classmethod
-    def of(cls, actions: NDArray[Any]) -> Continuous:
-        """The bounds of logged actions. [step, dimension]"""
-        lowest, highest = actions.min(axis=0), actions.max(axis=0)
-        beyond = (lowest < -1) | (highest > 1)
-        alike = beyond & (lowest == highest)  # an action that is always 5 lies between 4 and 6
-        return cls(
-            tuple(np.where(beyond, lowest - alike, -1.0).tolist()),
-            tuple(np.where(beyond, highest + alike, 1.0).tolist()),
-        )
+    def of(cls, actions: NDArray[Any], bounds: ActionBounds | None = None) -> Continuous:
+        """The bounds of logged actions [step, dimension], and of the environment that they are from."""
+        lowest, highest = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
+        if bounds is not None:
+            lowest, highest = np.minimum(lowest, bounds[0]), np.maximum(highest, bounds[1])
+        constant = lowest == highest  # an action that is always 5 lies between 0 and 10
+        room = constant * np.where(lowest == 0, 1.0, np.abs(lowest))
+        return cls(tuple((lowest - room).tolist()), tuple((highest + room).tolist()))
 
     @property
     def size(self) -> int:

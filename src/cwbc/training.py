@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.conditioning import Condition
 from cwbc.design import Design
 from cwbc.device import Place, default_place, on_cpu
 from cwbc.errors import DivergenceError
@@ -147,13 +148,14 @@ def _begun(
 
 
 def _side_by_side(runs: list[_Run], data: Trajectories) -> list[list[_Run]]:
-    """Runs that can share a program: at the same step, and with as many kinds of windows to draw."""
-    lots: dict[tuple[int, float], list[_Run]] = {}
+    """Runs that can share a program: at the same step, with one condition and as many kinds of windows."""
+    lots: dict[tuple[int, float, Condition | None], list[_Run]] = {}
     for run in runs:
         share = raised_share(data, run.policies.design.method)
         # On a CPU only with the same share: then each result is bit for bit that of a run alone.
-        lots.setdefault((run.step, share if on_cpu() else 0 < share < 1), []).append(run)
-    return [lots[key] for key in sorted(lots)]
+        kind = (run.step, share if on_cpu() else 0 < share < 1, run.policies.design.method.condition)
+        lots.setdefault(kind, []).append(run)
+    return [lots[kind] for kind in sorted(lots, key=lambda kind: kind[:2])]
 
 
 def _about(data: Trajectories) -> dict[str, Any]:

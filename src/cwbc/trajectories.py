@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cwbc.tasks import Task, task_for
 
+ActionBounds = tuple[tuple[float, ...], tuple[float, ...]]  # lowest and highest, [dimension] each
 _BLOCK = 1 << 16  # rows looked at together, so that checks never need a second copy of the data
 
 
@@ -30,6 +31,7 @@ class Trajectories:
     environment: str | None = None  # a Gymnasium id, where one fits
     time_limit: int | None = None  # the environment's longest episode, where known
     action_count: int | None = None  # the number of discrete actions
+    action_bounds: ActionBounds | None = None  # the environment's, where known
     unfinished_steps: int = 0  # steps of a trailing episode without an end, kept out
     observation_names: tuple[str, ...] = ()  # [dimension], where the source names them
     action_names: tuple[str, ...] = ()  # [dimension], where the source names them
@@ -86,6 +88,11 @@ class Trajectories:
         """R, the sum of an episode's rewards. [episode]"""
         return _read_only(np.add.reduceat(self.rewards, self.starts, dtype=np.float64))
 
+    @property
+    def tolerance(self) -> float:
+        """Returns that are no further apart tie: in whatever unit, that much may be rounding."""
+        return 1e-6 * (self.best - self.lowest)
+
     @functools.cached_property
     def returns_to_go(self) -> NDArray[np.float64]:
         """g_t, the sum of an episode's rewards from step t on. [step]"""
@@ -94,6 +101,11 @@ class Trajectories:
         np.subtract(before, self.rewards, out=before)
         ends = before[self.starts] + self.returns
         return _read_only(np.subtract(np.repeat(ends, self.lengths), before, out=before))
+
+    @property
+    def timesteps(self) -> NDArray[np.int64]:
+        """t, counted from 0 in every episode. [step]"""
+        return np.arange(self.steps) - np.repeat(self.starts, self.lengths)
 
     @property
     def lowest(self) -> float:
@@ -111,7 +123,7 @@ class Trajectories:
 
     @functools.cached_property
     def observation_statistics(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Mean and standard deviation of each observation dimension, with 1e-6 added to the latter."""
+        """Mean and standard deviation of each observation dimension; its size for one that is constant."""
         # Two passes in float64 blocks: exact enough for any range, without a float64 copy of the data.
         total = np.zeros(self.observations.shape[1])
         for _, block in blocks(self.observations):
@@ -120,7 +132,12 @@ class Trajectories:
         squares = np.zeros_like(mean)
         for _, block in blocks(self.observations):
             squares += np.square(block - mean).sum(axis=0)
-        deviation = np.sqrt(squares / self.steps) + 1e-6
+        deviation = np.sqrt(squares / self.steps)
+        # Nothing is added to it, as that would be in the observation's unit. What varies by no more than
+        # rounding is constant: divided by that, a small change while acting would be a huge one.
+        size = np.sqrt(np.square(mean) + np.square(deviation))
+        constant = deviation <= 1e-6 * size
+        deviation = np.where(constant, np.where(size > 0, size, 1.0), deviation)
         return mean.astype(np.float32), deviation.astype(np.float32)
 
     @functools.cached_property

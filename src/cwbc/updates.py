@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from cwbc import hyperparameters
 from cwbc.design import Design
 from cwbc.device import on_cpu, over_seeds
 from cwbc.hyperparameters import Numbers
@@ -53,7 +52,7 @@ Carried = tuple[State, Parameters]  # from step to step: the state, and what is 
 
 def initialize(design: Design, training: Training, seeds: tuple[int, ...]) -> State:
     """The state before the first step; a seed's own depends on that seed alone."""
-    return _initial_program(design, training)(jnp.asarray(seeds, jnp.uint32))
+    return _initial_program(design.form, training)(jnp.asarray(seeds, jnp.uint32))
 
 
 def run_chunk(
@@ -69,7 +68,7 @@ def run_chunk(
 
     With several methods in `data`, all seeds of the first come first, then those of the next.
     """
-    form = dataclasses.replace(design, method=hyperparameters.form(design.method))
+    form = design.form
     parts = []
     for lot in lots(data, training, seeds, first_step, length):
         several = data.methods > 1 and not on_cpu()  # in one program
@@ -120,7 +119,9 @@ def chunk_length(design: Design, training: Training, state: State) -> int:
 
 @functools.lru_cache(maxsize=32)
 def _initial_program(design: Design, training: Training) -> Callable[[jax.Array], State]:
-    transform = _optimizer(design.method.optimizer, training.steps, Numbers.of(design.method))
+    # The numbers do not matter before the first step, so that one program is for all data.
+    numbers = Numbers.of(dataclasses.replace(design.method, condition=None))
+    transform = _optimizer(design.method.optimizer, training.steps, numbers)
 
     def initial(seed: jax.Array) -> State:
         parameters = design.initialize(jax.random.fold_in(jax.random.key(seed), 0))
@@ -252,7 +253,7 @@ def losses(
     parts = design.actions.loss(outputs, batch.actions) * batch.shares
     prediction = jnp.sum(parts[: batch.drawn])
     if design.method.regularizer is None:
-        return prediction, {"loss": prediction}
+        return prediction, {"loss": prediction, "prediction": prediction}
     conservative = jnp.sum(parts[batch.drawn :])
     total = prediction + batch.coefficient * conservative
     return total, {"loss": total, "prediction": prediction, "conservative": conservative}

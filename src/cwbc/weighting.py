@@ -52,9 +52,7 @@ class ByReturn:
         lowest, best = data.lowest, data.best
         if lowest == best:
             return np.full(len(returns), 1 / len(returns))
-        # Comparing with the edges, not dividing by the width, keeps ties in one bin whatever the rounding.
-        inner_edges = np.linspace(lowest, best, self.bins + 1)[1:-1]
-        member = np.searchsorted(inner_edges, returns, side="right")
+        member = self.members(data)
         counts = np.bincount(member, minlength=self.bins)
         occupied = counts > 0
         means = np.bincount(member, weights=returns, minlength=self.bins) / np.maximum(counts, 1)
@@ -67,6 +65,14 @@ class ByReturn:
         weights = fractions / np.where(occupied, fractions + self.smoothing, 1) * preferences
         return (weights / weights.sum())[member] / counts[member]
 
+    def members(self, data: Trajectories) -> NDArray[np.intp]:
+        """The bin of each episode. [episode]"""
+        if data.lowest == data.best:
+            return np.zeros(data.episodes, np.intp)
+        positions = (data.returns - data.lowest) / (data.best - data.lowest) * self.bins
+        # Rounded: in another unit, a return on an edge would otherwise lie on its other side.
+        return np.minimum(np.floor(np.round(positions, 6)), self.bins - 1).astype(np.intp)
+
     def resolved_temperature(self, returns: NDArray[np.float64]) -> float:
         """kappa = best - z-th percentile; a tenth of the range when the top ties."""
         if self.temperature is not None:
@@ -74,7 +80,8 @@ class ByReturn:
         best = float(returns.max())
         # "higher" is a return of the data: between 90 zeros and 10 ones, a percentile of 0.1 hides the tie.
         gap = best - float(np.percentile(returns, self.temperature_percentile, method="higher"))
-        return gap if gap > 0 else 0.1 * (best - float(returns.min()))
+        spread = best - float(returns.min())
+        return gap if gap > 1e-6 * spread else 0.1 * spread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +101,7 @@ class TopFraction:
         """How likely each episode is drawn. [episode]"""
         count = max(1, round(self.top_fraction * data.episodes))
         threshold = np.partition(data.returns, -count)[-count]
-        kept = np.where(data.returns >= threshold, data.lengths, 0)
+        kept = np.where(data.returns >= threshold - data.tolerance, data.lengths, 0)
         return kept / kept.sum()
 
 

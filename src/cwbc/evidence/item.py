@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from cwbc.reporting.interactive import Chart
     from cwbc.reporting.tables import Table
 
-FULL = Scale("paper", steps=None, seeds=10, episodes=10)
+FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper")
 STEPS = Training().steps  # of a full run
-QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7)
+QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7, condition_scale="paper")
 LESS = 0.8  # of the dataset's best, asked for beside the sweep: by all items, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
 

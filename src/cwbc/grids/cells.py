@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cwbc.conditioning import DEFAULT_SCALE, ConditionScale
 from cwbc.device import default_precision
 from cwbc.errors import InputError, require
 from cwbc.methods import Method, Preset, Training, seeds_of, sized, with_all_options
@@ -73,6 +74,7 @@ class Scale:
         episodes: per seed and target.
         points: how many of the sweep's targets are asked, as in Cell.
         precision: of the hidden matrix products; None takes what pays on this process's device.
+        condition_scale: of methods that are conditioned on a return.
     """
 
     preset: Preset
@@ -81,6 +83,7 @@ class Scale:
     episodes: int = 10
     points: int | None = None
     precision: Literal["float32", "bfloat16"] | None = None
+    condition_scale: ConditionScale = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
         for name in ("steps", "seeds", "episodes", "points"):
@@ -151,8 +154,10 @@ def _numbers(targets: Iterable[Any]) -> tuple[float, ...]:
 def _method(variant: Variant, scale: Scale) -> tuple[Method, Training]:
     options: dict[str, Any] = {"precision": scale.precision or default_precision()}
     options |= {} if scale.steps is None else {"steps": scale.steps}
-    options |= variant.options
     try:
-        return with_all_options(*sized(variant.method, scale.preset), options)
+        method, training = sized(variant.method, scale.preset)
+        if method.condition is not None:
+            options["condition_scale"] = scale.condition_scale
+        return with_all_options(method, training, options | dict(variant.options))
     except InputError as error:
         raise InputError(f"{variant.label}: {error}") from error

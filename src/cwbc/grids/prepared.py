@@ -206,7 +206,8 @@ def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
     ordered: list[list[Prepared]] = []
     for each in prepared:
         cell = each.cell
-        alike = (cell.dataset, each.dataset.content_hash, cell.training, cell.seeds, form(cell.method))
+        method = (form(cell.method), cell.method.condition)  # whose numbers say what the data looks like
+        alike = (cell.dataset, each.dataset.content_hash, cell.training, cell.seeds, *method)
         lots = found.setdefault(alike, [])
         if not lots or len(lots[-1]) == largest:
             lots.append([])
