@@ -49,11 +49,12 @@ def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | No
     scale = run.scale
     assert f"{scale.seeds} seeds with {scale.episodes} episodes per asked return; ± is" in remarks
     if size is None:
-        assert told.headline == "Figure 5: our run supports 3 of 3 claims of the paper; 2 cannot be told."
+        ending = "our run supports 3 and contradicts 0; 2 inconclusive."
+        assert told.headline == f"Figure 5: of 5 claims of the paper, {ending}"
         assert "no evidence" not in remarks
     else:
-        ending = "a small run, which is no evidence, goes the paper's way in 3 of 3 claims; 2 cannot be told."
-        assert told.headline == f"Figure 5: {ending}"
+        ending = "a small run, which is no evidence, supports 3 and contradicts 0; 2 inconclusive."
+        assert told.headline == f"Figure 5: of 5 claims of the paper, {ending}"
         assert f"This is a {size} It shows" in remarks
         assert "its verdicts are no evidence about the paper" in remarks
     assert str(told.files["claims.md"].content).startswith(f"# {told.headline}")

@@ -24,11 +24,11 @@ from cwbc.evidence.naming import WALKERS, quality
 from cwbc.wording import percent, score
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The curves, and what each component is said to do."""
+def claims(evidence: Evidence) -> list[Claim]:
+    """What each component is said to do."""
     weighted = {dataset: each for dataset, (each,) in evidence.keeping("rvs+w").items()}
     whole = {dataset: each for dataset, (each,) in evidence.keeping("rvs+cwbc").items()}
-    claims = [
+    return [
         unless_turned(_weighting(evidence), evidence.missing(evidence.having("rvs+w", "rvs")), True),
         on_datasets(
             "Weighting alone is not reliable: performance still degrades after the data's best return.",
@@ -53,7 +53,13 @@ def findings(evidence: Evidence) -> Findings:
             },
         ),
     ]
-    return Findings(claims, {"components": showing.landmark_table(evidence)}, showing.curves(evidence))
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The curves, and what each component is said to do."""
+    return Findings(
+        claims(evidence), {"components": showing.landmark_table(evidence)}, showing.curves(evidence)
+    )
 
 
 def _weighting(evidence: Evidence) -> Claim:
@@ -120,5 +126,6 @@ ITEM = Item(
     WALKERS,
     WALKERS,
     ("rvs", "rvs+w", "rvs+cwbc"),
+    claims,
     findings,
 )
