@@ -74,7 +74,7 @@ def test_coin_flips_are_inconclusive(far: float, verdict: str, least: float, mos
     assert reliable.holds_in is not None
     assert least <= reliable.holds_in <= most
     assert [case.verdict for case in reliable.cases] == [verdict, "supported", "supported"]
-    said = f"Holds in {100 * reliable.holds_in:.1f} % and fails in".replace(" %", "\u00a0%")
+    said = f"Holds in {100 * reliable.holds_in:.1f}\u00a0% of the resamples."
     assert said in reliable.reason
 
 

@@ -63,7 +63,8 @@ def _in_words(claim: Claim) -> str:
         return ""  # nothing was tested
     if claim.holds_in is None or claim.fails_in is None:
         return " One seed cannot decide it."
-    return f" Holds in {exact(claim.holds_in)} and fails in {exact(claim.fails_in)} of the resamples."
+    fails = f" and fails in {exact(claim.fails_in)}" if claim.holds_in + claim.fails_in < 1 else ""
+    return f" Holds in {exact(claim.holds_in)}{fails} of the resamples."
 
 
 def exact(fraction: float) -> str:

@@ -36,7 +36,7 @@ class Numbers(NamedTuple):
         """Those of a dataset."""
         returns, drawn = data.returns, ByReturn().probabilities(data)
         return cls(
-            len(returns),
+            float(len(returns)),
             float(returns.mean()),
             float(drawn @ returns),
             high_share(returns, uniform(returns)),
