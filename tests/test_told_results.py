@@ -19,6 +19,7 @@ from cwbc.evidence.naming import short_name
 from cwbc.evidence.resampling import judged
 from cwbc.experiments.catalogue import ITEMS
 from cwbc.results import Sweep, read_results
+from cwbc.statistics import difference
 from cwbc.tasks import TASKS
 from cwbc.wording import percent, score
 
@@ -149,6 +150,40 @@ def test_every_episode_behind_it_is_there(item: str) -> None:
         scores = TASKS[dataset.split("-")[0]].normalize(sweep.returns.mean(axis=2))
         told = curves(item)[cell["method"]][dataset]
         np.testing.assert_allclose(np.array(list(told.values())).T, scores, atol=1e-4)
+
+
+def gain(
+    methods: tuple[str, str], at: Callable[[str, Curve], list[float]], *datasets: str
+) -> tuple[float, float, float]:
+    """How much more the first scores on average over datasets, with its interval."""
+    of = [[np.array(at(name, curves()[method][name])) for name in datasets] for method in methods]
+    return difference(*of)
+
+
+@pytest.mark.parametrize("dataset", sorted(curves()["rvs"]))
+def test_what_is_bold_in_the_docs_is_significantly_higher(dataset: str) -> None:
+    rows = [line for line in (ROOT / "docs/results.md").read_text().splitlines() if "±" in line]
+    rvs, dt = (
+        line.split(" | ")[1:] for line in rows if line.startswith(f"| {dataset} | ") and "`" not in line
+    )
+    for cells, base, marks in ((rvs[1:], "rvs", (best, near, far)), (dt, "dt", (near, far))):
+        for column, at in enumerate(marks):
+            _, low, high = gain((f"{base}+cwbc", base), at, dataset)
+            bold = ["**" in cell for cell in cells[2 * column : 2 * column + 2]]
+            assert bold == [high < 0, low > 0]
+
+
+def test_the_docs_tell_average_gains_with_their_intervals() -> None:
+    told, everywhere = " ".join(lines("docs/results.md")), sorted(curves()["rvs"])
+    replays = [name for name in everywhere if name.endswith("replay")]
+    for better, worse, datasets in (
+        ("rvs+cwbc", "rvs", everywhere),
+        ("dt+cwbc", "dt", everywhere),
+        ("dt+cwbc", "dt", replays),
+        ("dt+cwbc", "rvs+cwbc", everywhere),
+    ):
+        value, low, high = map(score, gain((better, worse), near, *datasets))
+        assert f"{value} points ({low} to {high})" in told
 
 
 TRAINED = ["table1", "reliability", "dt-concat", "components", "max-return", "hard-filtering"]

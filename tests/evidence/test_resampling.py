@@ -74,7 +74,7 @@ def test_coin_flips_are_inconclusive(far: float, verdict: str, least: float, mos
     assert reliable.holds_in is not None
     assert least <= reliable.holds_in <= most
     assert [case.verdict for case in reliable.cases] == [verdict, "supported", "supported"]
-    said = f"Holds in {100 * reliable.holds_in:.1f}\u00a0% of the resamples."
+    said = f"Holds in {100 * reliable.holds_in:.4g}\u00a0% of the resamples."
     assert said in reliable.reason
 
 
@@ -94,7 +94,7 @@ def test_one_seed_decides_nothing() -> None:
 
 def test_data_is_not_left_to_chance() -> None:
     data = dict.fromkeys(WALKERS, with_returns(*np.linspace(0, 100, 200)))
-    evidence = Evidence.of(curves(WALKERS[:1], **{"z = 99": HOLDS}), WALKERS, data)
+    evidence = Evidence.of([outcome(REPLAY, "z = 99", HOLDS)], WALKERS, data)
     of_data, *of_trainings = judged(ITEMS["kappa"].claims, evidence)
     assert (of_data.verdict, of_data.holds_in) == ("supported", 1.0)
     assert {case.verdict for case in of_data.cases} == {"supported"}

@@ -14,8 +14,9 @@ from cwbc.wording import PERCENT, percent
 
 RESAMPLES = 2000
 RULE = (
-    f"A claim is supported where its rule holds for what was measured and in at least {percent(DECIDED)} of "
-    f"{RESAMPLES:,} resamples of the seeds, contradicted where it fails in both, and otherwise inconclusive."
+    "A claim is supported where its rule holds for the observed scores and in at least "
+    f"{percent(DECIDED)} of {RESAMPLES:,} resamples of the seeds, contradicted where it fails in both, and "
+    "otherwise inconclusive; the same goes for each dataset."
 )
 
 
@@ -68,5 +69,5 @@ def _in_words(claim: Claim) -> str:
 
 
 def exact(fraction: float) -> str:
-    """A fraction of the resamples, told apart from the next one."""
-    return f"{100 * fraction:.1f}{PERCENT}"
+    """A fraction of the resamples in percent, not rounded: 94.95 is less than 95."""
+    return f"{100 * fraction:.2f}".rstrip("0").rstrip(".") + PERCENT

@@ -137,7 +137,7 @@ def _low_quality(evidence: Evidence) -> Claim:
     if not low or not rest:
         return untold(text, "it takes dt and dt+cwbc on medium-replay and on other datasets")
     (holds, gain, numbers), (_, other, others) = _gain(evidence, low), _gain(evidence, rest)
-    rule = "The 95 % interval of the mean gain on medium-replay is above zero, the gain above the others'"
+    rule = "The mean gain on medium-replay is above that on the others, and its 95 % interval above zero"
     numbers = f"{numbers} on medium-replay, {others} on the others"
     claim = decided(text, rule, gain > other and holds, numbers)
     return unless_turned(claim, evidence.missing(found))

@@ -75,8 +75,9 @@ def case_in_words(case: Case) -> str:
 
 def _numbers(case: Case) -> str:
     """The numbers, and how often it holds where that is left to chance."""
-    doubt = case.holds_in is not None and case.verdict == "inconclusive"
-    return case.numbers + (f"; holds in {exact(case.holds_in)} of the resamples" if doubt else "")
+    if case.holds_in is None or case.verdict != "inconclusive":
+        return case.numbers
+    return f"{case.numbers}; holds in {exact(case.holds_in)}"
 
 
 def _plain(claim: Claim) -> dict[str, Any]:
