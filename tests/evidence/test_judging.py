@@ -17,6 +17,7 @@ from cwbc.evidence.judging import (
 )
 from cwbc.evidence.naming import WALKERS
 from cwbc.evidence.published import DATASETS
+from cwbc.wording import score
 
 REPLAY, MEDIUM, EXPERT = WALKERS
 EXPERT_NAME = summary(EXPERT).name
@@ -100,8 +101,10 @@ def test_a_part_of_the_datasets_does_not_decide_about_their_average() -> None:
 def test_an_average_can_only_take_a_verdict_away() -> None:
     for verdict in (True, False, None):
         known = Claim("A claim.", "A rule.", holds=verdict)
-        assert on_average_too(known, True, "2 against 1").holds is verdict
-        assert on_average_too(known, False, "1 against 2").holds is (verdict and False)
+        assert on_average_too(known, [(1, 2), (3, 1)], score).holds is verdict
+        assert on_average_too(known, [(2, 1), (1, 3)], score).holds is (verdict and False)
+        assert on_average_too(known, [], score) == known
+    assert on_average_too(known, [(1, 2), (3, 1)], score).reason == "A rule. On average 2.0 against 1.5."
 
 
 def test_scores_are_similar_up_to_ten_points() -> None:

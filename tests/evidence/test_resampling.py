@@ -121,3 +121,11 @@ def test_a_seed_is_drawn_with_its_whole_curve() -> None:
     scores = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
     drawn = resampled(scores, np.random.default_rng(0))
     np.testing.assert_allclose(drawn[:, 1], 10 * drawn[:, 0])
+
+
+def test_what_is_missing_leaves_a_claim_open_whatever_the_seeds() -> None:
+    part = claims("reliability", curves(WALKERS[:2], dt=HOLDS))[2]
+    assert (part.holds, part.verdict) == (None, "inconclusive")
+    assert [case.verdict for case in part.cases] == ["supported", "supported"]
+    assert part.reason.startswith("Only 2 of its 3 datasets were measured")
+    assert part.reason.endswith("needs 3.")

@@ -59,10 +59,15 @@ def on_datasets(
     return Claim(text, reason, cases, holds=holds)
 
 
-def on_average_too(claim: Claim, holds: bool, numbers: str) -> Claim:
-    """A claim about several datasets that has to hold for their average as well."""
-    reason = f"{claim.reason} On average {numbers}."
-    return dataclasses.replace(claim, holds=claim.holds and bool(holds), reason=reason)
+def on_average_too(
+    claim: Claim, pairs: Collection[tuple[float, float]], written: Callable[[float], str]
+) -> Claim:
+    """A claim about several datasets where the first of two numbers has to be higher on average as well."""
+    if not pairs:
+        return claim
+    ours, theirs = (average(column) for column in zip(*pairs, strict=True))
+    reason = f"{claim.reason} On average {written(ours)} against {written(theirs)}."
+    return dataclasses.replace(claim, holds=claim.holds and ours > theirs, reason=reason)
 
 
 def on_average(

@@ -213,10 +213,7 @@ class Evidence:
 
     def pairs(self, ours: str, theirs: str) -> dict[str, tuple[float, float]]:
         """The scores at 1x expert of two methods, by dataset, where both were measured."""
-        return {
-            dataset: (one.at_expert, other.at_expert)
-            for dataset, (one, other) in self.having(ours, theirs).items()
-        }
+        return {dataset: (of[ours], of[theirs]) for dataset, of in self.at_expert(ours, theirs).items()}
 
     def having(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
         """The methods with these labels, by dataset; only datasets on which all of them were measured.

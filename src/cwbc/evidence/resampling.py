@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from cwbc.evidence.item import DECIDED, Case, Claim
+from cwbc.evidence.item import DECIDED, Claim, Judged
 from cwbc.evidence.measured import Evidence
 from cwbc.wording import PERCENT, percent
+
+_Judged = TypeVar("_Judged", bound=Judged)
 
 RESAMPLES = 2000
 RULE = (
@@ -30,41 +32,31 @@ def judged(claims: Callable[[Evidence], Sequence[Claim]], evidence: Evidence) ->
     drawn = [claims(evidence.resampled(generator)) for _ in range(RESAMPLES if evidence.seeds > 1 else 0)]
     found = []
     for number, claim in enumerate(claims(evidence)):
-        if of_data[number].cases or of_data[number].holds is not None:
-            found.append(_counted(claim, [claim]))
-            continue
-        again = _counted(claim, [each[number] for each in drawn])
-        found.append(dataclasses.replace(again, reason=f"{again.reason}{_in_words(again)}"))
+        is_certain = bool(of_data[number].cases) or of_data[number].holds is not None
+        again = [claim] if is_certain else [each[number] for each in drawn]
+        cases = [
+            _counted(case, [one.holds for each in again for one in each.cases if one.dataset == case.dataset])
+            for case in claim.cases
+        ]
+        counted = _counted(dataclasses.replace(claim, cases=cases), [each.holds for each in again])
+        words = "" if is_certain else _in_words(counted)
+        found.append(dataclasses.replace(counted, reason=claim.reason + words))
     return found
 
 
-def _counted(claim: Claim, resamples: Sequence[Claim]) -> Claim:
-    by_dataset: dict[str, list[bool | None]] = collections.defaultdict(list)
-    for each in resamples:
-        for case in each.cases:
-            by_dataset[case.dataset].append(case.holds)
-    return dataclasses.replace(
-        claim,
-        holds_in=_fraction([each.holds for each in resamples], True),
-        fails_in=_fraction([each.holds for each in resamples], False),
-        cases=[_case(case, by_dataset[case.dataset]) for case in claim.cases],
-    )
-
-
-def _case(case: Case, holds: Sequence[bool | None]) -> Case:
-    return dataclasses.replace(case, holds_in=_fraction(holds, True), fails_in=_fraction(holds, False))
-
-
-def _fraction(outcomes: Sequence[bool | None], wanted: bool) -> float | None:
-    return sum(each is wanted for each in outcomes) / len(outcomes) if outcomes else None
+def _counted(each: _Judged, outcomes: Sequence[bool | None]) -> _Judged:
+    if not outcomes:
+        return each
+    holds_in, fails_in = (sum(one is wanted for one in outcomes) / len(outcomes) for wanted in (True, False))
+    return dataclasses.replace(each, holds_in=holds_in, fails_in=fails_in)
 
 
 def _in_words(claim: Claim) -> str:
-    if claim.holds is None and not claim.cases:
-        return ""  # nothing was tested
     if claim.holds_in is None or claim.fails_in is None:
-        return " One seed cannot decide it."
-    fails = f" and fails in {exact(claim.fails_in)}" if claim.holds_in + claim.fails_in < 1 else ""
+        return " One seed cannot decide it." if claim.holds is not None else ""
+    if claim.holds_in + claim.fails_in == 0:
+        return ""  # what is missing, not chance, leaves it open
+    fails = f" and fails in {exact(claim.fails_in)}" if claim.holds_in + claim.fails_in < 1 - 1e-9 else ""
     return f" Holds in {exact(claim.holds_in)}{fails} of the resamples."
 
 

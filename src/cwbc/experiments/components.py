@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from cwbc.evidence import showing
 from cwbc.evidence.item import Claim, Findings, Item
 from cwbc.evidence.judging import (
     COLLAPSED,
     COMPARABLE,
     RELIABLE,
-    average,
     comparable,
     decided,
     kept,
@@ -19,7 +16,7 @@ from cwbc.evidence.judging import (
     unless_turned,
     untold,
 )
-from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.measured import Evidence
 from cwbc.evidence.naming import WALKERS, quality
 from cwbc.wording import percent, score
 
@@ -89,7 +86,7 @@ def _performs_better(evidence: Evidence) -> Claim:
             for dataset, (cwbc, rvs) in both.items()
         },
     )
-    return _and_on_average(claim, both, lambda measured: measured.at_best, score)
+    return on_average_too(claim, [(cwbc.at_best, rvs.at_best) for cwbc, rvs in both.values()], score)
 
 
 def _more_reliable(evidence: Evidence) -> Claim:
@@ -104,19 +101,7 @@ def _more_reliable(evidence: Evidence) -> Claim:
             for dataset, (cwbc, rvs) in both.items()
         },
     )
-    return _and_on_average(claim, both, lambda measured: measured.retention, percent)
-
-
-def _and_on_average(
-    claim: Claim,
-    both: Mapping[str, tuple[Measured, ...]],
-    number: Callable[[Measured], float],
-    written: Callable[[float], str],
-) -> Claim:
-    if not both:
-        return claim
-    ours, theirs = (average(number(pair[i]) for pair in both.values()) for i in (0, 1))
-    return on_average_too(claim, ours > theirs, f"{written(ours)} against {written(theirs)}")
+    return on_average_too(claim, [(cwbc.retention, rvs.retention) for cwbc, rvs in both.values()], percent)
 
 
 ITEM = Item(
