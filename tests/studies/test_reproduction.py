@@ -53,7 +53,7 @@ def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | No
         assert told.headline == f"Figure 5: of 5 claims of the paper, {ending}"
         assert "no evidence" not in remarks
     else:
-        ending = "a small run, which is no evidence, supports 3 and contradicts 0; 2 inconclusive."
+        ending = "a small run, which is no evidence, would support 3 and contradict 0; 2 inconclusive."
         assert told.headline == f"Figure 5: of 5 claims of the paper, {ending}"
         assert f"This is a {size} It shows" in remarks
         assert "its verdicts are no evidence about the paper" in remarks

@@ -60,11 +60,13 @@ def report(
 
 def headline(extent: Extent, claims: Sequence[Claim]) -> str:
     """The finding in a sentence."""
-    run = "a small run, which is no evidence," if extent.is_small else "our run"
     count = collections.Counter(claim.verdict for claim in claims)
+    supports, contradicts = "our run supports", "contradicts"
+    if extent.is_small:
+        supports, contradicts = "a small run, which is no evidence, would support", "contradict"
     return (
-        f"{extent.item.place}: of {counted(len(claims), 'claim')} of the paper, {run} supports "
-        f"{count['supported']} and contradicts {count['contradicted']}; {count['inconclusive']} inconclusive."
+        f"{extent.item.place}: of {counted(len(claims), 'claim')} of the paper, {supports} {count['supported']} "
+        f"and {contradicts} {count['contradicted']}; {count['inconclusive']} inconclusive."
     )
 
 
