@@ -65,8 +65,9 @@ def headline(extent: Extent, claims: Sequence[Claim]) -> str:
     if extent.is_small:
         supports, contradicts = "a small run, which is no evidence, would support", "contradict"
     return (
-        f"{extent.item.place}: of {counted(len(claims), 'claim')} of the paper, {supports} "
-        f"{count['supported']} and {contradicts} {count['contradicted']}; {count['inconclusive']} inconclusive."
+        f"{extent.item.place}: of {counted(len(claims), 'claim')} of the paper, "
+        f"{supports} {count['supported']} and {contradicts} {count['contradicted']}; "
+        f"{count['inconclusive']} inconclusive."
     )
 
 
