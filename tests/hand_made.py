@@ -86,8 +86,8 @@ def claim(findings: Findings, words: str) -> Claim:
 
 
 def verdicts(findings: Findings) -> list[bool | None]:
-    """What became of its claims, in their order."""
-    return [each.verdict for each in findings.claims]
+    """Whether its claims hold by their rules, in their order."""
+    return [each.holds for each in findings.claims]
 
 
 def curves(

@@ -147,7 +147,7 @@ def test_an_item_from_data_to_report(
         assert float(of_seeds[-1][key]) == pytest.approx(mean, rel=1e-6)
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["claims"]) == 3
-    assert summary["claims"][0]["verdict"] is None  # one dataset cannot tell
+    assert summary["claims"][0]["verdict"] == "inconclusive"  # one dataset cannot tell
     assert any("quick run" in remark for remark in summary["remarks"])
     assert summary["provenance"]["command"].startswith("cwbc reproduce max-return")
     assert "in which 2 cells came to an end" in summary["provenance"]["wall time"]
@@ -178,7 +178,7 @@ def test_items_that_train_nothing_and_places_that_are_taken(
     assert not (tmp_path / "runs").exists()
     assert "our run supports" in capsys.readouterr().out
     assert run("reproduce", "bias-variance", "--out", "mine", "--quick") == 0
-    assert "a small run, which is no evidence, goes the paper's way" in capsys.readouterr().out
+    assert "a small run, which is no evidence, would support" in capsys.readouterr().out
     (remark, *_) = json.loads((tmp_path / "mine" / "summary.json").read_text())["remarks"]
     assert "1 of 1 datasets, those made for it with 200,000 steps" in remark
     assert "no evidence about the paper" in remark
@@ -225,7 +225,7 @@ def test_a_failed_cell_is_told(
     assert "went where no number is" in (out / "report.html").read_text()
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 3
-    assert {claim["verdict"] for claim in summary["claims"]} == {None}
+    assert {claim["verdict"] for claim in summary["claims"]} == {"inconclusive"}
 
 
 def test_a_part_leaves_claims_about_the_whole_open(
@@ -243,8 +243,8 @@ def test_a_part_leaves_claims_about_the_whole_open(
         json.loads((tmp_path / folder / "summary.json").read_text())["claims"][0]
         for folder in ("whole", "part")
     )
-    assert first["verdict"] is True
-    assert part["verdict"] is None
+    assert first["verdict"] == "supported"
+    assert part["verdict"] == "inconclusive"
     assert part["reason"].startswith("Only 1 of its 2 datasets was measured")
     assert [case["dataset"] for case in part["cases"]] == ["toy"]
 

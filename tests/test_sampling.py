@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -116,6 +117,29 @@ def test_start_steps_are_uniform_within_the_episode() -> None:
         assert len(counts) == length
         if length > 1:
             assert_frequencies(counts, np.full(length, 1 / length))
+
+
+def test_the_first_steps_of_an_episode_are_in_fewer_windows_than_the_others() -> None:
+    length, context = 50, 20
+    source = to_device(logged([1.0] * length), parse("rvs"))
+    draws = draws_of(jax.random.key(0), length)
+    every_start = dataclasses.replace(draws, starts=jnp.arange(length, dtype=jnp.uint32))
+    choice = choose(every_start, source.episodes, context)
+    counts = np.bincount(np.asarray(choice.timesteps)[np.asarray(choice.mask)], minlength=length)
+    np.testing.assert_array_equal(counts, np.minimum(np.arange(length) + 1, context))
+
+
+@pytest.mark.parametrize(("batch_size", "more"), [(64, "3.9"), (32, "24.0")])
+def test_no_batch_is_without_a_regularized_window_which_the_docs_tell(batch_size: int, more: str) -> None:
+    data = with_returns(*range(100))  # of one length: the top five are a twentieth of all draws
+    episodes = to_device(data, parse("rvs+c")).episodes
+    for number in range(20):
+        choice = choose(draws_of(jax.random.key(number), batch_size), episodes, 2)
+        assert np.asarray(episodes.selected)[np.asarray(choice.episodes)].any()
+    without = (1 - 0.05) ** batch_size  # if each window were drawn from all
+    assert f"{100 * (1 / (1 - without) - 1):.1f}" == more
+    told = f"{more} % stronger at batch size {batch_size}"
+    assert told in (Path(__file__).parents[1] / "docs" / "differences.md").read_text()
 
 
 def test_windows_are_their_source_rows() -> None:

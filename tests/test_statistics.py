@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import scipy.stats
 from cwbc.intervals import Array
 from cwbc.statistics import (
     bootstrap,
+    difference,
     interquartile_mean,
     performance_profile,
     probability_of_improvement,
@@ -179,3 +181,34 @@ def test_other_settings_are_refused() -> None:
 def test_statistics_need_numpy_alone() -> None:
     program = "import sys, cwbc.statistics; sys.exit(bool({'jax', 'scipy'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_a_difference_has_welch_s_interval() -> None:
+    ours = np.array([3.0, 4, 5, 6, 7])  # mean 5, variance 2.5 of each, 0.5 of their means
+    theirs = np.array([1.0, 2, 3, 4, 5])
+    reach = 2.306004  # Student's t with 8 degrees of freedom, times the root of 0.5 + 0.5
+    assert difference([ours], [theirs]) == pytest.approx((2, 2 - reach, 2 + reach))
+    assert difference([theirs], [ours]) == pytest.approx((-2, -2 - reach, -2 + reach))
+    # Two tasks have twice the degrees of freedom, and their mean half of the variance.
+    reach = 2.119905 * math.sqrt(0.5)
+    assert difference([ours, ours], [theirs, theirs]) == pytest.approx((2, 2 - reach, 2 + reach), abs=1e-3)
+    # All variance in one: its degrees are what counts.
+    reach = 2.776445 * math.sqrt(0.5)
+    assert difference([ours], [np.full(3, 4.0)]) == pytest.approx((1, 1 - reach, 1 + reach))
+
+
+def test_a_difference_without_variance_is_certain_and_of_one_seed_unknown() -> None:
+    assert difference([np.full(2, 3.0)], [np.full(2, 1.0)]) == (2, 2, 2)
+    value, low, high = difference([np.array([3.0])], [np.array([1.0, 2.0])])
+    assert value == 1.5
+    assert math.isnan(low)
+    assert math.isnan(high)
+
+
+def test_a_difference_is_scipy_s() -> None:
+    ours, theirs = SCORES[:, 0], 3 * OTHERS[:, 0]
+    expected = scipy.stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
+    value, low, high = difference([ours], [theirs])
+    # Whole degrees of freedom make it a little wider.
+    assert low <= expected.low < value < expected.high <= high
+    assert high - low == pytest.approx(expected.high - expected.low, rel=0.03)

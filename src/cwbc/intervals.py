@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+NORMAL = 1.959964  # the 97.5 % point of the normal distribution
+
 # Student's t at 97.5 % for 1 to 10 degrees of freedom; beyond, a series in 1/degrees is good to 2e-4.
 _FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139)
 
@@ -18,7 +20,7 @@ def student_t(degrees: int) -> float:
     """The 97.5 % point of Student's t distribution (Abramowitz and Stegun, 26.7.5, for many degrees)."""
     if degrees <= len(_FEW):
         return _FEW[degrees - 1]
-    z = 1.959964
+    z = NORMAL
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

@@ -212,7 +212,7 @@ def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) ->
 
 def _print(report: writing.Report, out: Path) -> None:
     for claim in report.findings.claims:
-        output(f"{reproduction.VERDICTS[claim.verdict]}: {claim.text}")
+        output(f"{claim.verdict}: {claim.text}")
         output(f"    {claim.reason}")
         for case in claim.cases:
             output(f"    {reproduction.case_in_words(case)}")

@@ -9,14 +9,15 @@ Every statistic also takes axes in front of these two, so that all resamples of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cwbc.errors import InputError, require
-from cwbc.intervals import Array
+from cwbc.intervals import Array, student_t
 
 
 class Estimate(NamedTuple):
@@ -70,6 +71,28 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> Array:
     """The fraction of runs that score above each threshold tau: [..., seed, task] to [..., threshold]."""
     array, levels = checked(scores), np.asarray(thresholds, np.float64)
     return np.stack([(array > level).mean(axis=(-2, -1)) for level in levels], axis=-1)
+
+
+def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> tuple[float, float, float]:
+    """How much higher one method scores than another on average over tasks, and its 95 % interval.
+
+    Welch's: significant is what excludes zero, above or below. NaN ends where a task has one seed.
+
+    Args:
+        ours: the scores [seed] on every task; they may have different numbers of seeds.
+    """
+    value = float(np.mean([each.mean() for each in ours]) - np.mean([each.mean() for each in theirs]))
+    cells = [*ours, *theirs]
+    if min(map(len, cells)) < 2:
+        return value, math.nan, math.nan
+    variances = np.array([each.var(ddof=1) / len(each) for each in cells])
+    degrees = np.array([len(each) - 1 for each in cells])
+    total = variances.sum()
+    if total == 0:
+        return value, value, value
+    effective = int(total**2 / (variances**2 / degrees).sum())  # Satterthwaite's; less is more careful
+    reach = student_t(max(effective, 1)) * math.sqrt(total) / len(ours)
+    return value, value - reach, value + reach
 
 
 def bootstrap(

@@ -15,7 +15,10 @@ _MOST_BINS = 1_000_000
 
 @dataclasses.dataclass(frozen=True)
 class ByLength:
-    """Every logged step counts the same."""
+    """Every logged step is as likely as any other to be the first of a window.
+
+    So all count the same but for the first K - 1 of an episode: step t is in t + 1 windows instead of K.
+    """
 
     def probabilities(self, data: Trajectories) -> NDArray[np.float64]:
         """How likely each episode is drawn. [episode]"""

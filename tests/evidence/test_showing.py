@@ -30,7 +30,7 @@ def test_deviations_are_the_papers() -> None:
         scores = np.repeat(10.0 * (np.arange(10) < winning)[:, None, None], len(each.sweep.targets), axis=1)
         returns = task.random_score + scores / 100 * (task.expert_score - task.random_score)
         sweep = dataclasses.replace(each.sweep, seeds=np.arange(10), returns=returns)
-        cell = cell_at(Measured(sweep, each.dataset), task.expert_return)
+        cell = cell_at(Measured.of(sweep, each.dataset), task.expert_return)
         assert cell.value == pytest.approx(mean)
         assert round(cell.spread or 0, 1) == deviation
 

@@ -46,7 +46,7 @@ def test_reliability_depends_on_data_and_architecture() -> None:
 def test_reliability_on_medium_is_not_above_that_on_medium_expert(medium: float, verdict: bool) -> None:
     kept = {REPLAY: 10.0, MEDIUM: medium, EXPERT: 42.0}  # of 50: medium-expert keeps 84 %
     outcomes = [outcome(dataset, "rvs", (20, 50, 50, at)) for dataset, at in kept.items()]
-    assert claim(found("reliability", outcomes), "Reliability decreases").verdict is verdict
+    assert claim(found("reliability", outcomes), "Reliability decreases").holds is verdict
 
 
 def test_dt_concat() -> None:
@@ -69,7 +69,7 @@ def components(*scores: tuple[float, float, float, float]) -> list[bool | None]:
     pairs = zip(WALKERS, scores, strict=True)
     outcomes = [outcome(dataset, "rvs+cwbc", points) for dataset, points in pairs]
     findings = found("components", outcomes + curves(WALKERS, rvs=(20, 50, 50, 45)))
-    return [claim(findings, words).verdict for words in ("performs better", "more reliable")]
+    return [claim(findings, words).holds for words in ("performs better", "more reliable")]
 
 
 def test_better_is_on_average_and_comparable_on_each() -> None:
@@ -88,7 +88,7 @@ def test_one_collapse_is_enough_to_be_unreliable() -> None:
     def weighting(*far: float) -> bool | None:
         pairs = zip(WALKERS, far, strict=True)
         outcomes = [outcome(dataset, "rvs+w", (20, 50, 50, score)) for dataset, score in pairs]
-        return claim(found("components", outcomes), "not reliable").verdict
+        return claim(found("components", outcomes), "not reliable").holds
 
     assert weighting(24, 50, 50) is True  # 48 % of its best score
     assert weighting(26, 50, 50) is False
@@ -97,7 +97,7 @@ def test_one_collapse_is_enough_to_be_unreliable() -> None:
 def test_a_crash_is_a_fall_below_half_anywhere_beyond_the_best() -> None:
     def avoided(lowest: float) -> bool | None:
         outcomes = curves(WALKERS[1:], rvs__cwbc=HOLDS) + curves(WALKERS[:1], rvs__cwbc=(20, 50, lowest, 50))
-        return claim(found("components", outcomes), "avoids the performance crash").verdict
+        return claim(found("components", outcomes), "avoids the performance crash").holds
 
     assert avoided(26) is True
     assert avoided(24) is False
@@ -120,9 +120,9 @@ def test_simulations_that_broke_down_decide_nothing(
 @pytest.mark.parametrize("words", ["not reliable", "more reliable", "avoids the performance crash"])
 def test_without_a_score_nothing_is_kept_or_lost(words: str) -> None:
     outcomes = curves(WALKERS, rvs=FALLS, rvs__w=FALLS, rvs__cwbc=HOLDS)
-    assert claim(found("components", outcomes), words).verdict is True
+    assert claim(found("components", outcomes), words).holds is True
     nothing = curves(WALKERS, rvs=(-9, -9, -9, -9), rvs__w=(-9, -9, -9, -9), rvs__cwbc=(-9, -9, -9, -9))
-    assert claim(found("components", nothing), words).verdict is None
+    assert claim(found("components", nothing), words).holds is None
 
 
 def test_max_return_asks_for_less_than_the_best() -> None:
@@ -142,11 +142,11 @@ def test_a_strategy_that_is_nearly_the_best_everywhere_is_a_common_one() -> None
     best_at = {REPLAY: (20, 60, 30, 0), MEDIUM: (20, 58, 30, 0), EXPERT: (20, 60, 30, 0)}
     outcomes = [outcome(dataset, "rvs", best_at[dataset], extra={0.8: 59}) for dataset in WALKERS]
     findings = found("max-return", outcomes)  # the best one differs, but 1x is never far behind
-    assert claim(findings, "no common").verdict is False
-    assert claim(found("max-return", outcomes[1:]), "no common").verdict is None
+    assert claim(findings, "no common").holds is False
+    assert claim(found("max-return", outcomes[1:]), "no common").holds is None
     outcomes[0] = outcome(REPLAY, "rvs", (20, 60, 30, 0), extra={0.8: 50})
     outcomes[1] = outcome(MEDIUM, "rvs", (20, 50, 30, 0), extra={0.8: 59})
-    assert claim(found("max-return", outcomes[:2]), "no common").verdict is True
+    assert claim(found("max-return", outcomes[:2]), "no common").holds is True
 
 
 def test_q() -> None:
@@ -189,7 +189,7 @@ def test_hard_filtering() -> None:
     assert "2.0 against 10.0" in findings.claims[-1].reason
     assert "on average over 9 datasets" in findings.claims[0].reason
     little = [each for dataset in DATASETS for each in at_expert(dataset, {"rvs": 50, "rvs+f+c": 52})]
-    assert claim(found("hard-filtering", little), "notable").verdict is False  # 4 %, and 11 were published
+    assert claim(found("hard-filtering", little), "notable").holds is False  # 4 %, and 11 were published
     scores = {label: 80 - at for label, at in scores.items()}
     outcomes = [
         outcome(dataset, label, (20, 50, at, at), apart=5)
@@ -228,4 +228,4 @@ def test_every_item_declares_what_it_needs(item) -> None:  # type: ignore[no-unt
             assert {c.training.batch_size for c in cells if isinstance(c.method.network, Transformer)} == {16}
     assert bool(item.variants) or item.needs_data
     # Without any outcome there is no verdict, and no crash.
-    assert {claim.verdict for claim in item.findings(Evidence({}, item.datasets)).claims} == {None}
+    assert {claim.holds for claim in item.findings(Evidence({}, item.datasets)).claims} == {None}

@@ -42,10 +42,10 @@ def test_robust_to_kappa_but_for_what_the_paper_excepts() -> None:
     even = {"z = 99": 52, "z = 90": 60, "z = 50": 58, "z = 0": 51}
     outcomes = at_expert(REPLAY, even) + at_expert(MEDIUM, even)
     with_exception = outcomes + at_expert(EXPERT, {**even, "z = 0": 10})
-    assert claim(found("kappa", with_exception), "robust").verdict is True
-    assert claim(found("kappa", outcomes), "robust").verdict is None
+    assert claim(found("kappa", with_exception), "robust").holds is True
+    assert claim(found("kappa", outcomes), "robust").holds is None
     without = outcomes + at_expert(EXPERT, {**even, "z = 50": 40})
-    assert claim(found("kappa", without), "robust").verdict is False
+    assert claim(found("kappa", without), "robust").holds is False
 
 
 def test_kappa_spreads_what_is_drawn_over_low_returns() -> None:
@@ -53,16 +53,16 @@ def test_kappa_spreads_what_is_drawn_over_low_returns() -> None:
     two = with_returns(*([0.0] * 50 + [100.0] * 50))  # kappa is 10 where the top ties, and 100 for z = 0
     low = np.exp(-1) / (1 + np.exp(-1))
     holds = claim(found("kappa", [], [REPLAY], walker2d_medium_replay=two), words)
-    assert holds.verdict is True
+    assert holds.holds is True
     assert f"low returns 0.00, 0.00, 0.00, {low:.2f}" in holds.cases[0].numbers
     # With a larger kappa, two crowded bins of medium returns outweigh the scattered high ones.
     crowds = [*np.linspace(22, 31, 230), *[55.0] * 496, *np.linspace(49, 82, 7), *np.linspace(59, 67, 11)]
     findings = found("kappa", [], [REPLAY], walker2d_medium_replay=with_returns(0, 100, *crowds))
-    assert claim(findings, words).verdict is False
+    assert claim(findings, words).holds is False
     # A little against the rule from one value to the next is no contradiction.
     crowds = [*[6.0] * 75, *[7.0] * 76, *[31.0] * 142, *np.linspace(41, 70, 4), *np.linspace(12, 42, 82)]
     findings = found("kappa", [], [REPLAY], walker2d_medium_replay=with_returns(0, 100, *crowds))
-    assert claim(findings, words).verdict is True
+    assert claim(findings, words).holds is True
     assert "distance 0.40, 0.40, 0.41, 0.42" in claim(findings, words).cases[0].numbers
 
 
@@ -84,14 +84,14 @@ def test_lambda() -> None:
     assert verdicts(found("lambda", outcomes, **on_one)) == [True, True, False, False]
     # Where all returns are equal, nothing can weigh more than it did.
     level = found("lambda", [], walker2d_medium_replay=with_returns(1, 1, 1))
-    assert level.claims[1].verdict is False
+    assert level.claims[1].holds is False
 
 
 def test_lambda_comes_closer_to_the_data_up_to_a_little() -> None:
     def correlated(*groups: tuple[float, int]) -> bool | None:
         returns = [each for value, count in groups for each in [value] * count]
         data = with_returns(0, 100, *returns)
-        return claim(found("lambda", [], [REPLAY], walker2d_medium_replay=data), "correlated").verdict
+        return claim(found("lambda", [], [REPLAY], walker2d_medium_replay=data), "correlated").holds
 
     assert correlated((69.0, 48), (4.0, 25)) is True  # 0.27, 0.46, 0.86, 0.906, 0.903
     assert correlated((78.0, 196), (60.0, 100), (46.0, 103)) is False  # 0.29, 0.85, 0.96, 0.93, 0.92

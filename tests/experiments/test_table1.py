@@ -50,31 +50,31 @@ def test_other_bc_methods_and_value_based_ones_as_published() -> None:
     # TTO has 72.6 on average, CQL 80.6.
     for ours, best, competitive in ((72.0, False, False), (72.55, False, True), (73.0, True, True)):
         findings = on_d4rl({**low, "rvs+cwbc": dict.fromkeys(DATASETS, ours)})
-        assert claim(findings, "best performing").verdict is best
+        assert claim(findings, "best performing").holds is best
         assert "tto 72.6" in claim(findings, "best performing").reason
-        assert claim(findings, "competitively").verdict is competitive
+        assert claim(findings, "competitively").holds is competitive
     on_ours = found("table1", curves(DATASETS, rvs=FALLS, rvs__cwbc=HOLDS, dt=FALLS, dt__cwbc=FALLS))
-    assert claim(on_ours, "best performing").verdict is True
+    assert claim(on_ours, "best performing").holds is True
     assert "of the four that were run; TTO was not" in claim(on_ours, "best performing").reason
-    assert claim(on_ours, "competitively").verdict is None
+    assert claim(on_ours, "competitively").holds is None
     assert "D4RL's data" in claim(on_ours, "competitively").reason
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(48.0, True), (52.0, True), (47.0, False), (53.0, False)])
 def test_similar_goes_both_ways(ours: float, verdict: bool) -> None:
     outcomes = curves(["hopper-medium-replay"], rvs=HOLDS, rvs__cwbc=(20, 50, ours, ours))
-    assert claim(found("table1", outcomes), "performs similarly").verdict is verdict
+    assert claim(found("table1", outcomes), "performs similarly").holds is verdict
     elsewhere = found("table1", outcomes, datasets=["walker2d-medium"])
-    assert claim(elsewhere, "performs similarly").verdict is verdict
+    assert claim(elsewhere, "performs similarly").holds is verdict
 
 
 def test_where_dt_does_not_gain_it_loses_little() -> None:
     for ours, verdict in ((48.0, True), (47.0, False)):
         outcomes = curves(DATASETS[1:], dt=FALLS, dt__cwbc=HOLDS)
         outcomes += curves(DATASETS[:1], dt=HOLDS, dt__cwbc=(20, 50, ours, ours))
-        assert claim(found("table1", outcomes), "comparably to DT").verdict is verdict
-    assert claim(found("table1", outcomes[2:]), "comparably to DT").verdict is False
-    assert claim(found("table1", outcomes[:-2]), "comparably to DT").verdict is None
+        assert claim(found("table1", outcomes), "comparably to DT").holds is verdict
+    assert claim(found("table1", outcomes[2:]), "comparably to DT").holds is False
+    assert claim(found("table1", outcomes[:-2]), "comparably to DT").holds is None
 
 
 def test_similar_findings_on_the_other_robots() -> None:
@@ -95,11 +95,11 @@ def test_table1_counts_wins_by_share() -> None:
     outcomes = curves(DATASETS[:2], rvs__cwbc=FALLS, dt=HOLDS, rvs=HOLDS)
     outcomes += curves(DATASETS[2:], rvs__cwbc=HOLDS, dt=HOLDS, rvs=FALLS)
     wins = claim(found("table1", outcomes), "8 of 9")
-    assert wins.verdict is False  # 7 of 9, and 8 are claimed
+    assert wins.holds is False  # 7 of 9, and 8 are claimed
     assert "Holds on 7 of 9, needs 8" in wins.reason
-    assert wins.cases[0] == Case(DATASETS[0], False, "10.0 against 50.0")
-    assert Case("halfcheetah-medium", True, "50.0 against 10.0") in wins.cases
-    assert claim(found("table1", outcomes[6:]), "8 of 9").verdict is None  # 7 of the 7 that are there
+    assert wins.cases[0] == Case(DATASETS[0], "−40.0 points (−40.0 to −40.0)", holds=False)
+    assert Case("halfcheetah-medium", "40.0 points (40.0 to 40.0)", holds=True) in wins.cases
+    assert claim(found("table1", outcomes[6:]), "8 of 9").holds is None  # 7 of the 7 that are there
 
 
 def test_table1_shows_published_numbers_and_differences() -> None:
@@ -116,11 +116,38 @@ def test_table1_shows_published_numbers_and_differences() -> None:
     assert "published" in table.to_markdown()
 
 
-def test_a_gain_over_nothing_cannot_be_told() -> None:
-    outcomes = curves(DATASETS, rvs=(0, 0, -1, -1), rvs__cwbc=HOLDS)
+@pytest.mark.parametrize(("ours", "holds"), [(50.0, True), (-0.95, False), (-1.0, False), (-2.0, False)])
+def test_a_gain_over_a_score_below_zero_is_a_fraction_of_its_size(ours: float, holds: bool) -> None:
+    outcomes = curves(DATASETS, rvs=(0, 0, -1, -1), rvs__cwbc=(20, 50, ours, ours))
     gain = claim(found("table1", outcomes), "18 %")
-    assert gain.verdict is None
-    assert "-1.0" in gain.reason.replace("−", "-")
+    assert gain.holds is holds
+    assert "against −1.0 on average" in gain.reason
+
+
+def test_an_average_is_shown_beside_single_datasets() -> None:
+    outcomes = curves(DATASETS[:2], rvs=HOLDS, rvs__cwbc=FALLS)
+    outcomes += curves(DATASETS[2:], rvs=FALLS, rvs__cwbc=HOLDS)
+    gain = claim(found("table1", outcomes), "18 %")
+    assert gain.holds is True
+    assert "41.1 against 18.9, 118 % on average over 9 datasets. Taken singly, holds on 7 of 9." in (
+        gain.reason.replace("\u00a0", " ")
+    )
+    assert gain.cases[0] == Case(DATASETS[0], "10.0 against 50.0, −80\u00a0%", holds=False)
+    best = claim(found("table1", outcomes + curves(DATASETS, dt=FALLS, dt__cwbc=FALLS)), "best performing")
+    assert "Taken singly, holds on 7 of 9." in best.reason
+
+
+def test_significant_takes_an_interval_without_zero_on_either_side() -> None:
+    above, below, around = DATASETS[:7], DATASETS[7:8], DATASETS[8:]
+    outcomes = curves(above, rvs=FALLS, rvs__cwbc=HOLDS) + curves(below, rvs=HOLDS, rvs__cwbc=FALLS)
+    outcomes += curves(around, rvs=HOLDS, rvs__cwbc=(20, 50, 60, 60), apart=20)
+    improves = claim(found("table1", outcomes), "significantly improves")
+    assert [case.holds for case in improves.cases] == [True] * 7 + [False, None]
+    assert improves.holds is None  # the open one would be the eighth
+    assert "Holds on 7 of 9, needs 8. Significantly lower on 1." in improves.reason
+    outcomes = curves(DATASETS[:2], rvs=HOLDS, rvs__cwbc=FALLS)
+    outcomes += curves(DATASETS[2:], rvs=HOLDS, rvs__cwbc=(20, 50, 60, 60), apart=20)
+    assert claim(found("table1", outcomes), "significantly improves").holds is False
 
 
 def test_the_nine_datasets_are_summed_up_with_what_the_seeds_allow_to_say() -> None:

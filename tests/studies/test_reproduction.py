@@ -49,11 +49,12 @@ def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | No
     scale = run.scale
     assert f"{scale.seeds} seeds with {scale.episodes} episodes per asked return; ± is" in remarks
     if size is None:
-        assert told.headline == "Figure 5: our run supports 3 of 3 claims of the paper; 2 cannot be told."
+        ending = "our run supports 3 and contradicts 0; 2 inconclusive."
+        assert told.headline == f"Figure 5: of 5 claims of the paper, {ending}"
         assert "no evidence" not in remarks
     else:
-        ending = "a small run, which is no evidence, goes the paper's way in 3 of 3 claims; 2 cannot be told."
-        assert told.headline == f"Figure 5: {ending}"
+        ending = "a small run, which is no evidence, would support 3 and contradict 0; 2 inconclusive."
+        assert told.headline == f"Figure 5: of 5 claims of the paper, {ending}"
         assert f"This is a {size} It shows" in remarks
         assert "its verdicts are no evidence about the paper" in remarks
     assert str(told.files["claims.md"].content).startswith(f"# {told.headline}")
@@ -75,3 +76,26 @@ def test_reports_about_different_things_go_to_different_places() -> None:
     assert folders[4] == "components-bfloat16"
     assert len(set(folders)) == len(folders)
     assert all(folder.startswith("components-part-") for folder in folders[5:7])
+
+
+def test_claims_are_shown_with_their_verdicts_and_what_is_left_to_chance() -> None:
+    outcomes = curves(WALKERS[:2], rvs__cwbc=(20, 50, 50, 50))
+    outcomes += curves(WALKERS[2:], apart=2, rvs__cwbc=(20, 50, 50, 41))  # of its best, 80 % are needed
+    outcomes += curves(WALKERS, rvs=FALLS, rvs__w=FALLS)
+    told = report(WHOLE, Evidence.of(outcomes, WALKERS), Results([], []), DATASETS, {})
+    _, collapsed, _, reliable, _ = told.summary["claims"]
+    assert (collapsed["verdict"], reliable["verdict"]) == ("supported", "inconclusive")
+    assert (reliable["holds"], [case["verdict"] for case in reliable["cases"]]) == (
+        True,
+        ["supported", "supported", "inconclusive"],
+    )
+    assert 0.05 < reliable["holds_in"] < 0.95
+    assert reliable["holds_in"] + reliable["fails_in"] == pytest.approx(1)
+    in_percent = f"{100 * reliable['holds_in']:.4g} %"
+    text = str(told.files["claims.md"].content).replace("\u00a0%", " %")
+    assert "- **inconclusive**: RvS+CWBC is more reliable than RvS" in text
+    assert f"Holds on 3 of 3, needs 3. On average 94 % against 0 %. Holds in {in_percent} of" in text
+    assert f"  - ? {WALKERS[2]}: 82 % of 50.0 against 0 % of 50.0; holds in {in_percent}\n" in text
+    assert f"  - + {WALKERS[0]}: 100 % of 50.0 against 0 % of 50.0\n" in text
+    (section,) = told.sections
+    assert '<dt class="">inconclusive</dt>' in "".join(section.blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cwbc.errors import unknown
 from cwbc.evidence.distributions import Distribution
@@ -21,26 +21,46 @@ if TYPE_CHECKING:
 FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper")
 STEPS = Training().steps  # of a full run
 QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7, condition_scale="paper")
+DECIDED = 0.95  # of the resamples that must agree with what was measured for a verdict
 LESS = 0.8  # of the dataset's best, asked for beside the sweep: by all items, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
 
 
+Verdict = Literal["supported", "contradicted", "inconclusive"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Judged:
+    """Something that a rule decides from what was measured, and again from every resample of the seeds."""
+
+    holds: bool | None  # by its rule; None where that leaves it open
+    holds_in: float | None = None  # the fraction of resamples in which it holds; None where there are none
+    fails_in: float | None = None  # and in which it fails; the rest leave it open
+
+    @property
+    def verdict(self) -> Verdict:
+        """A verdict takes both: what was measured, and nearly all resamples."""
+        if self.holds is True and (self.holds_in or 0.0) >= DECIDED:
+            return "supported"
+        if self.holds is False and (self.fails_in or 0.0) >= DECIDED:
+            return "contradicted"
+        return "inconclusive"
+
+
 @dataclasses.dataclass(frozen=True)
-class Case:
+class Case(Judged):
     """What one dataset says about a claim."""
 
     dataset: str
-    holds: bool
     numbers: str
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
+class Claim(Judged):
     """A sentence of the paper that our run can contradict."""
 
     text: str  # what the paper says
-    verdict: bool | None  # supported by our run; None: it cannot be told, and `reason` says why
-    reason: str  # the rule that decides it, and the numbers
+    reason: str  # the rule that decides it, and the numbers; or why nothing does
     cases: Sequence[Case] = ()  # where each dataset has a say
 
 
@@ -64,7 +84,8 @@ class Item:
         shows: what it is about, in a line.
         datasets: as in `published`; `quick_datasets` are those of a quick run.
         variants: what is trained on each of them; nothing where the data alone tells.
-        findings: what to make of the outcomes.
+        claims: what the paper says, decided by rules; the same claims in the same order for any evidence.
+        findings: these and all else to make of the outcomes.
         needs_data: whether the findings look at the trajectories.
     """
 
@@ -74,6 +95,7 @@ class Item:
     datasets: tuple[str, ...]
     quick_datasets: tuple[str, ...]
     variants: tuple[Variant | str, ...]
+    claims: Callable[[Evidence], Sequence[Claim]]
     findings: Callable[[Evidence], Findings]
     needs_data: bool = False
 

@@ -1,11 +1,14 @@
-"""How claims are decided: by rules on numbers that can come out either way."""
+"""How claims are decided: by rules on numbers that can come out either way.
+
+A rule is applied to what was measured, and again to every resample of the seeds (`resampling.judged`).
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +23,8 @@ WELL = 0.9  # of the best one's score, to be called good as well
 SIMILAR = 10.0  # points between the highest and the lowest score
 STEP = 0.02  # against the claimed direction, that a step from one value to the next may go
 
-Verdicts = Mapping[str, tuple[bool, str]]  # by dataset: whether it holds there, and the numbers
+# By dataset: whether it holds there, None where that is open, and the numbers.
+Verdicts = Mapping[str, tuple[bool | None, str]]
 
 
 def at_least(share: float, datasets: Collection[str]) -> int:
@@ -34,49 +38,94 @@ def on_datasets(
     """A claim about several datasets that holds where enough of them support it.
 
     Args:
-        covers: the datasets that it is about. Those without a verdict leave it open where they could turn it.
+        covers: the datasets that it is about. Those that are open, or were not measured, leave it open where
+            they could turn it.
         needed: how many are enough; by default all.
     """
     if not verdicts:
         return untold(text, "none of its datasets was measured with all that it compares")
-    cases = [Case(dataset, bool(holds), numbers) for dataset, (holds, numbers) in verdicts.items()]
-    count = len({*covers, *verdicts})
-    holding, missing = sum(case.holds for case in cases), count - len(cases)
+    cases, count = _cases(verdicts), len({*covers, *verdicts})
+    holding = sum(case.holds is True for case in cases)
+    failing = sum(case.holds is False for case in cases)
+    missing = count - len(cases)
     needed = count if needed is None else needed
     rest = f", {missing} not measured" if missing else ""
     reason = f"Rule: {rule}. Holds on {holding} of {count}{rest}, needs {needed}."
-    if holding < needed <= holding + missing:
+    if missing and holding < needed <= count - failing:
         were = "was" if len(cases) == 1 else "were"
         only = f"Only {len(cases)} of its {count} datasets {were} measured with all that it compares"
-        return Claim(text, None, f"{only}, and the others decide. {reason}", cases)
-    return Claim(text, holding >= needed, reason, cases)
+        reason = f"{only}, and the others decide. {reason}"
+    holds = True if holding >= needed else False if count - failing < needed else None
+    return Claim(text, reason, cases, holds=holds)
 
 
-def on_average_too(claim: Claim, holds: bool, numbers: str) -> Claim:
-    """A claim about several datasets that has to hold for their average as well."""
-    verdict = claim.verdict and bool(holds)
-    return dataclasses.replace(claim, verdict=verdict, reason=f"{claim.reason} On average {numbers}.")
+def on_average_too(
+    claim: Claim, pairs: Collection[tuple[float, float]], written: Callable[[float], str]
+) -> Claim:
+    """A claim about several datasets where the first of two numbers has to be higher on average as well."""
+    if not pairs:
+        return claim
+    ours, theirs = (average(column) for column in zip(*pairs, strict=True))
+    reason = f"{claim.reason} On average {written(ours)} against {written(theirs)}."
+    return dataclasses.replace(claim, holds=claim.holds and ours > theirs, reason=reason)
 
 
-def unless_turned(claim: Claim, missing: Collection[str], verdict: bool | None = None) -> Claim:
-    """A claim across datasets; where it has this verdict, which missing ones could turn, it is left open.
+def on_average(
+    text: str,
+    rule: str,
+    covers: Collection[str],
+    pairs: Mapping[str, tuple[float, float]],
+    holds: Callable[[float, float], bool],
+    written: Callable[[float, float], str] | None = None,
+) -> Claim:
+    """A claim about two numbers of every dataset that their averages decide; any missing one leaves it open.
 
-    Without `verdict` they could turn either, as those of an average can.
+    How it is on single datasets stands beside it.
     """
-    if not missing or claim.verdict is None or verdict not in (None, claim.verdict):
+    if not pairs:
+        return untold(text, "none of its datasets was measured with all that it compares")
+    written = written or against
+    verdicts = {dataset: (holds(*pair), written(*pair)) for dataset, pair in pairs.items()}
+    ours, theirs = (average(column) for column in zip(*pairs.values(), strict=True))
+    numbers = f"{written(ours, theirs)} on average over {counted(len(pairs), 'dataset')}"
+    claim = _counted(decided(text, rule, holds(ours, theirs), numbers), verdicts)
+    return unless_turned(claim, [dataset for dataset in covers if dataset not in pairs])
+
+
+def _counted(claim: Claim, verdicts: Verdicts) -> Claim:
+    """With what single datasets say, which does not decide it."""
+    cases = _cases(verdicts)
+    holding = sum(case.holds is True for case in cases)
+    reason = f"{claim.reason} Taken singly, holds on {holding} of {len(cases)}."
+    return dataclasses.replace(claim, reason=reason, cases=cases)
+
+
+def _cases(verdicts: Verdicts) -> list[Case]:
+    return [
+        Case(dataset, numbers, holds=None if holds is None else bool(holds))  # NumPy's are no JSON
+        for dataset, (holds, numbers) in verdicts.items()
+    ]
+
+
+def unless_turned(claim: Claim, missing: Collection[str], holds: bool | None = None) -> Claim:
+    """A claim across datasets; where it came out so, which missing ones could turn, it is left open.
+
+    Without `holds` they could turn either, as those of an average can.
+    """
+    if not missing or claim.holds is None or holds not in (None, claim.holds):
         return claim
     reason = f"Not measured: {', '.join(missing)}, which could turn it. {claim.reason}"
-    return dataclasses.replace(claim, verdict=None, reason=reason)
+    return dataclasses.replace(claim, holds=None, reason=reason)
 
 
-def decided(text: str, rule: str, holds: bool, numbers: str) -> Claim:
+def decided(text: str, rule: str, holds: bool | None, numbers: str) -> Claim:
     """A claim about numbers as a whole."""
-    return Claim(text, bool(holds), f"Rule: {rule}. Found: {numbers}.")
+    return Claim(text, f"Rule: {rule}. Found: {numbers}.", holds=None if holds is None else bool(holds))
 
 
 def untold(text: str, why: str) -> Claim:
     """A claim that this run cannot decide."""
-    return Claim(text, None, f"{why[0].upper()}{why[1:]}.")
+    return Claim(text, f"{why[0].upper()}{why[1:]}.", holds=None)
 
 
 def kept(measured: Measured) -> str:
@@ -100,33 +149,35 @@ def best_on_average(
     """A claim that one method has the highest mean of those that were measured on the same datasets."""
     if not scores:
         return untold(text, "no dataset has all that it compares")
-    columns = {label: [of[label] for of in scores.values()] for label in next(iter(scores.values()))}
-    means = {label: average(column) for label, column in columns.items()}
-    highest = max(means, key=means.__getitem__)
+    means = {label: average(of[label] for of in scores.values()) for label in next(iter(scores.values()))}
     numbers = f"{listed(means)} over {counted(len(scores), 'dataset')}"
-    return decided(text, f"Its average at 1x expert is the highest {among}", highest == best, numbers)
+    claim = decided(text, f"Its average at 1x expert is the highest {among}", highest(means) == best, numbers)
+    return _counted(claim, {dataset: (highest(of) == best, listed(of)) for dataset, of in scores.items()})
 
 
-def gain(ours: float, theirs: float) -> float | None:
-    """How much higher a score is, as a share; None where that means nothing."""
-    return (ours - theirs) / theirs if theirs > 0 else None
+def highest(scores: Mapping[str, float]) -> str:
+    """What has the highest score."""
+    return max(scores, key=scores.__getitem__)
 
 
 def gained(
-    text: str, scores: Iterable[tuple[float, float]], published: float, names: tuple[str, str]
+    text: str, covers: Collection[str], pairs: Mapping[str, tuple[float, float]], published: float
 ) -> Claim:
     """A claim that one method improves on another by some share on average: at least half of it must show."""
-    pairs = list(scores)
-    if not pairs:
-        return untold(text, f"no dataset was measured with both {names[0]} and {names[1]}")
-    ours, theirs = (average(column) for column in zip(*pairs, strict=True))
-    found = gain(ours, theirs)
-    datasets = counted(len(pairs), "dataset")
-    numbers = f"{names[0]} {score(ours)}, {names[1]} {score(theirs)} on average over {datasets}"
-    if found is None:
-        return untold(text, f"no share can be taken of a score of {score(theirs)} ({numbers})")
-    rule = f"the average gain is at least half of the paper's {percent(published)}"
-    return decided(text, rule, found >= published / 2, f"{numbers}: {percent(found)}")
+    rule = f"The gain in the average is at least half of the paper's {percent(published)}"
+
+    def enough(ours: float, theirs: float) -> bool:
+        return ours > theirs and ours - theirs >= published / 2 * abs(theirs)  # scores may be below zero
+
+    def written(ours: float, theirs: float) -> str:
+        return against(ours, theirs) + (f", {percent((ours - theirs) / theirs)}" if theirs > 0 else "")
+
+    return on_average(text, rule, covers, pairs, enough, written)
+
+
+def against(ours: float, theirs: float) -> str:
+    """Two scores beside each other."""
+    return f"{score(ours)} against {score(theirs)}"
 
 
 def comparable(ours: float, theirs: float, share: float = COMPARABLE) -> bool:

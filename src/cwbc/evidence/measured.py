@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cwbc.evidence.naming import distinct_names, quality
-from cwbc.intervals import Array
+from cwbc.intervals import NORMAL, Array, student_t
 from cwbc.reliability import best_point, retained
 from cwbc.results import same_target
 from cwbc.tasks import TASKS
@@ -29,28 +31,38 @@ class Measured:
 
     sweep: Sweep
     dataset: DatasetSummary
+    scores: Array  # [seed, target], the mean over episodes; NaN where a simulation broke down
 
-    @property
+    @classmethod
+    def of(cls, sweep: Sweep, dataset: DatasetSummary) -> Measured:
+        """What a sweep measured."""
+        scores = dataset.task.normalize(sweep.returns.mean(axis=2))
+        return cls(sweep, dataset, np.where(np.isfinite(scores), scores, np.nan))
+
+    def resampled(self, generator: np.random.Generator) -> Measured:
+        """The same with other seeds."""
+        return dataclasses.replace(self, scores=resampled(self.scores, generator))
+
+    @functools.cached_property
     def task(self) -> Task:
         return self.dataset.task
 
-    @property
-    def scores(self) -> Array:
-        """The mean over episodes; NaN where a simulation broke down. [seed, target]"""
-        scores = self.task.normalize(self.sweep.returns.mean(axis=2))
-        return np.where(np.isfinite(scores), scores, np.nan)
-
-    @property
+    @functools.cached_property
     def curve(self) -> Array:
         """The mean over seeds. [target]"""
         return np.asarray(self.scores.mean(axis=0))
 
-    @property
+    @functools.cached_property
+    def is_whole(self) -> bool:
+        """Whether no simulation broke down."""
+        return bool(np.isfinite(self.curve).all())
+
+    @functools.cached_property
     def top(self) -> float:
         """The best point of the curve."""
         return float(self.curve[best_point(self.scores)])
 
-    @property
+    @functools.cached_property
     def retention(self) -> float:
         """The score at 2x expert as a share of the best point.
 
@@ -59,7 +71,7 @@ class Measured:
         far = self.sweep.asked(self.task.far_return)
         return float("nan") if far is None else float(retained(self.scores, far))
 
-    @property
+    @functools.cached_property
     def at_expert(self) -> float:
         return self.at(self.task.expert_return)
 
@@ -81,13 +93,25 @@ class Measured:
 
     def at(self, target: float) -> float:
         """The mean score at an asked return; NaN where it was not asked or broke down."""
-        scores = self.of_seeds(target)
-        return float(scores.mean()) if len(scores) else float("nan")
+        index = self.sweep.asked(target)
+        return float("nan") if index is None else float(self.curve[index])
 
     def of_seeds(self, target: float) -> Array:
         """The scores at an asked return; none where it was not asked. [seed]"""
         index = self.sweep.asked(target)
         return np.empty(0) if index is None else self.scores[:, index]
+
+
+def resampled(scores: Array, generator: np.random.Generator) -> Array:
+    """As many seeds, drawn with replacement from scores [seed, target], each with its whole curve.
+
+    Means of such seeds vary too little: by the root of (n - 1) / n, and as if a few seeds told their spread
+    for certain. So all are moved away from the measured mean, until 95 % of the means lie within Student's
+    interval. There must be two seeds at least.
+    """
+    seeds, mean = len(scores), scores.mean(axis=0)
+    stretch = math.sqrt(seeds / (seeds - 1)) * student_t(seeds - 1) / NORMAL
+    return np.asarray(mean + stretch * (scores[generator.integers(seeds, size=seeds)] - mean))
 
 
 class Mark(NamedTuple):
@@ -103,11 +127,13 @@ class Evidence:
 
     Args:
         datasets: those that the claims are about, measured or not.
+        is_resample: whether it shows what chance may do, so that no interval has to.
     """
 
     measured: Mapping[str, Mapping[str, Measured]]
     datasets: Sequence[str]
     data: Mapping[str, Trajectories] = dataclasses.field(default_factory=dict)
+    is_resample: bool = False
 
     @classmethod
     def of(
@@ -122,8 +148,21 @@ class Evidence:
         measured: dict[str, dict[str, Measured]] = {}
         for outcome in outcomes:
             of_dataset = measured.setdefault(names[outcome.cell.dataset], {})
-            of_dataset[outcome.cell.label] = Measured(outcome.sweep, outcome.dataset)
+            of_dataset[outcome.cell.label] = Measured.of(outcome.sweep, outcome.dataset)
         return cls(measured, tuple(datasets), data or {})
+
+    def resampled(self, generator: np.random.Generator) -> Evidence:
+        """What other seeds might have shown: every cell's are drawn anew. Data, which has none, is out."""
+        measured = {
+            dataset: {label: each.resampled(generator) for label, each in methods.items()}
+            for dataset, methods in self.measured.items()
+        }
+        return Evidence(measured, self.datasets, is_resample=True)
+
+    @property
+    def seeds(self) -> int:
+        """The fewest seeds of any cell; 0 where nothing was trained."""
+        return min((len(each.scores) for of in self.measured.values() for each in of.values()), default=0)
 
     @property
     def labels(self) -> list[str]:
@@ -172,6 +211,10 @@ class Evidence:
             for dataset, methods in self.having(*labels).items()
         }
 
+    def pairs(self, ours: str, theirs: str) -> dict[str, tuple[float, float]]:
+        """The scores at 1x expert of two methods, by dataset, where both were measured."""
+        return {dataset: (of[ours], of[theirs]) for dataset, of in self.at_expert(ours, theirs).items()}
+
     def having(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
         """The methods with these labels, by dataset; only datasets on which all of them were measured.
 
@@ -180,7 +223,7 @@ class Evidence:
         return {
             dataset: tuple(methods[label] for label in labels)
             for dataset, methods in self.measured.items()
-            if all(label in methods and not methods[label].sweep.broken.any() for label in labels)
+            if all(label in methods and methods[label].is_whole for label in labels)
         }
 
     def keeping(self, *labels: str) -> dict[str, tuple[Measured, ...]]:

@@ -45,19 +45,25 @@ def ways(data: Trajectories) -> dict[str, Array]:
     return drawn
 
 
+def _terms(evidence: Evidence) -> dict[str, dict[str, Bound]]:
+    """The bound of every way to draw, by dataset and name."""
+    return {
+        dataset: {name: bound(data.returns, p) for name, p in ways(data).items()}
+        for dataset, data in evidence.data.items()
+    }
+
+
 def findings(evidence: Evidence) -> Findings:
     """The three terms, and whether they trade off as the paper argues."""
-    drawn = {dataset: ways(data) for dataset, data in evidence.data.items()}
-    found = {
-        dataset: {name: bound(evidence.data[dataset].returns, p) for name, p in of.items()}
-        for dataset, of in drawn.items()
-    }
+    found = _terms(evidence)
     charts = [chart for dataset, of in found.items() for chart in _charts(dataset, of)]
     tables = {f"bias-variance-{dataset}": _table(dataset, of) for dataset, of in found.items()}
-    return Findings(_claims(evidence, found), tables, charts)
+    return Findings(claims(evidence), tables, charts)
 
 
-def _claims(evidence: Evidence, found: Mapping[str, Mapping[str, Bound]]) -> list[Claim]:
+def claims(evidence: Evidence) -> list[Claim]:
+    """Whether the terms trade off as the paper argues."""
+    found = _terms(evidence)
     return [
         on_datasets(
             "Weighting reduces the bias that training on the data as it is has.",
@@ -86,9 +92,9 @@ def _claims(evidence: Evidence, found: Mapping[str, Mapping[str, Bound]]) -> lis
         ),
         Claim(
             "In the extreme case, training on trajectories of the best return alone has very high variance.",
-            None,
             "Not counted: it holds by definition wherever the best return is unique, as d2(q || p) / |D| is "
             "then 1, the highest there is.",
+            holds=None,
         ),
         untold(
             "q(r) in proportion to N/(N + K) exp(-|r - r*| / kappa) minimizes the bound.",
@@ -143,6 +149,7 @@ ITEM = Item(
     WALKERS,
     WALKERS,
     (),
+    claims,
     findings,
     needs_data=True,
 )

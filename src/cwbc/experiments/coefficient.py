@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cwbc.evidence import showing
-from cwbc.evidence.item import Findings, Item
+from cwbc.evidence.item import Claim, Findings, Item
 from cwbc.evidence.judging import (
     COLLAPSED,
     COMPARABLE,
@@ -25,13 +25,13 @@ MODERATE = LABELS[1:-1]
 MOST = 2 / 3  # of the datasets
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The curves, and how much conservatism is enough."""
+def claims(evidence: Evidence) -> list[Claim]:
+    """How much conservatism is enough."""
     found = {
         dataset: dict(zip(LABELS, methods, strict=True))
         for dataset, methods in evidence.having(*LABELS).items()
     }
-    claims = [
+    return [
         on_datasets(
             "Without regularization (alpha = 0) performance crashes.",
             f"It keeps less than {percent(COLLAPSED)} of its best score at 2x expert on two thirds of them",
@@ -67,8 +67,12 @@ def findings(evidence: Evidence) -> Findings:
             },
         ),
     ]
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The curves, and how much conservatism is enough."""
     table = showing.expert_table(evidence, evidence.labels)
-    return Findings(claims, {"alpha": table}, showing.curves(evidence))
+    return Findings(claims(evidence), {"alpha": table}, showing.curves(evidence))
 
 
 ITEM = Item(
@@ -78,5 +82,6 @@ ITEM = Item(
     WALKERS,
     WALKERS[:1],
     tuple(Variant(f"alpha = {value}", "rvs+cwbc", {"coefficient": float(value)}) for value in VALUES),
+    claims,
     findings,
 )

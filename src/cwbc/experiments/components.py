@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from cwbc.evidence import showing
 from cwbc.evidence.item import Claim, Findings, Item
 from cwbc.evidence.judging import (
     COLLAPSED,
     COMPARABLE,
     RELIABLE,
-    average,
     comparable,
     decided,
     kept,
@@ -19,16 +16,16 @@ from cwbc.evidence.judging import (
     unless_turned,
     untold,
 )
-from cwbc.evidence.measured import Evidence, Measured
+from cwbc.evidence.measured import Evidence
 from cwbc.evidence.naming import WALKERS, quality
 from cwbc.wording import percent, score
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The curves, and what each component is said to do."""
+def claims(evidence: Evidence) -> list[Claim]:
+    """What each component is said to do."""
     weighted = {dataset: each for dataset, (each,) in evidence.keeping("rvs+w").items()}
     whole = {dataset: each for dataset, (each,) in evidence.keeping("rvs+cwbc").items()}
-    claims = [
+    return [
         unless_turned(_weighting(evidence), evidence.missing(evidence.having("rvs+w", "rvs")), True),
         on_datasets(
             "Weighting alone is not reliable: performance still degrades after the data's best return.",
@@ -53,7 +50,13 @@ def findings(evidence: Evidence) -> Findings:
             },
         ),
     ]
-    return Findings(claims, {"components": showing.landmark_table(evidence)}, showing.curves(evidence))
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The curves, and what each component is said to do."""
+    return Findings(
+        claims(evidence), {"components": showing.landmark_table(evidence)}, showing.curves(evidence)
+    )
 
 
 def _weighting(evidence: Evidence) -> Claim:
@@ -83,7 +86,7 @@ def _performs_better(evidence: Evidence) -> Claim:
             for dataset, (cwbc, rvs) in both.items()
         },
     )
-    return _and_on_average(claim, both, lambda measured: measured.at_best, score)
+    return on_average_too(claim, [(cwbc.at_best, rvs.at_best) for cwbc, rvs in both.values()], score)
 
 
 def _more_reliable(evidence: Evidence) -> Claim:
@@ -98,19 +101,7 @@ def _more_reliable(evidence: Evidence) -> Claim:
             for dataset, (cwbc, rvs) in both.items()
         },
     )
-    return _and_on_average(claim, both, lambda measured: measured.retention, percent)
-
-
-def _and_on_average(
-    claim: Claim,
-    both: Mapping[str, tuple[Measured, ...]],
-    number: Callable[[Measured], float],
-    written: Callable[[float], str],
-) -> Claim:
-    if not both:
-        return claim
-    ours, theirs = (average(number(pair[i]) for pair in both.values()) for i in (0, 1))
-    return on_average_too(claim, ours > theirs, f"{written(ours)} against {written(theirs)}")
+    return on_average_too(claim, [(cwbc.retention, rvs.retention) for cwbc, rvs in both.values()], percent)
 
 
 ITEM = Item(
@@ -120,5 +111,6 @@ ITEM = Item(
     WALKERS,
     WALKERS,
     ("rvs", "rvs+w", "rvs+cwbc"),
+    claims,
     findings,
 )

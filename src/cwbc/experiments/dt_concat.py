@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cwbc.evidence import showing
-from cwbc.evidence.item import Findings, Item
+from cwbc.evidence.item import Claim, Findings, Item
 from cwbc.evidence.judging import COLLAPSED, kept, on_datasets
 from cwbc.evidence.measured import Evidence, Measured
 from cwbc.evidence.naming import WALKERS
@@ -14,13 +14,13 @@ from cwbc.wording import percent
 STRONG = 0.7
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The curves, and whether the architecture makes the difference."""
+def claims(evidence: Evidence) -> list[Claim]:
+    """Whether the architecture makes the difference."""
     concatenated = {dataset: each for dataset, (each,) in evidence.having("dt-concat").items()}
     scoring = {dataset: each for dataset, (each,) in evidence.keeping("dt-concat").items()}
     both = evidence.keeping("dt-concat", "dt")
     correlations = {dataset: correlation(each) for dataset, each in concatenated.items()}
-    claims = [
+    return [
         on_datasets(
             "The performance of DT-Concat is strongly correlated with the conditioning return.",
             f"Pearson's correlation of asked and achieved up to the data's best is at least {STRONG}",
@@ -43,7 +43,13 @@ def findings(evidence: Evidence) -> Findings:
             },
         ),
     ]
-    return Findings(claims, {"dt-concat": showing.landmark_table(evidence)}, showing.curves(evidence))
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The curves, and whether the architecture makes the difference."""
+    return Findings(
+        claims(evidence), {"dt-concat": showing.landmark_table(evidence)}, showing.curves(evidence)
+    )
 
 
 def correlation(measured: Measured) -> float:
@@ -62,5 +68,6 @@ ITEM = Item(
     WALKERS,
     WALKERS[:1],
     ("dt", "dt-concat"),
+    claims,
     findings,
 )

@@ -20,17 +20,21 @@ LABELS = tuple(f"z = {z}" for z in PERCENTILES)
 SMALL = LABELS[:3]
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The transformed distributions, the curves, and how much kappa matters."""
-    distributions = [_distribution(evidence, dataset) for dataset in evidence.data]
-    claims = [
-        _more_uniform(evidence, distributions),
+def claims(evidence: Evidence) -> list[Claim]:
+    """How much kappa is said to matter."""
+    return [
+        _more_uniform(evidence),
         _robust(evidence),
         _small_perform_well(evidence),
         _large_hurts(evidence),
     ]
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The transformed distributions, the curves, and how much kappa matters."""
+    distributions = [_distribution(evidence, dataset) for dataset in evidence.data]
     table = showing.expert_table(evidence, evidence.labels)
-    return Findings(claims, {"kappa": table}, showing.curves(evidence), distributions)
+    return Findings(claims(evidence), {"kappa": table}, showing.curves(evidence), distributions)
 
 
 def _distribution(evidence: Evidence, dataset: str) -> Distribution:
@@ -45,9 +49,9 @@ def _distribution(evidence: Evidence, dataset: str) -> Distribution:
     return Distribution.of(dataset, title, data.returns, drawn)
 
 
-def _more_uniform(evidence: Evidence, distributions: list[Distribution]) -> Claim:
+def _more_uniform(evidence: Evidence) -> Claim:
     verdicts = {}
-    for each in distributions:
+    for each in (_distribution(evidence, dataset) for dataset in evidence.data):
         nearness = [1 - float(np.abs(shares - 1 / BINS).sum() / 2) for shares in each.drawn.values()]
         # The low share follows from the formula; whether bins come closer to each other is up to the data.
         low = [float(shares[: BINS // 2].sum()) for shares in each.drawn.values()]
@@ -115,6 +119,7 @@ ITEM = Item(
     WALKERS,
     (WALKERS[0], WALKERS[2]),
     ("rvs+c", *(Variant(f"z = {z}", "rvs+cwbc", {"temperature_percentile": float(z)}) for z in PERCENTILES)),
+    claims,
     findings,
     needs_data=True,
 )

@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from cwbc.evidence import showing
 from cwbc.evidence.item import LESS, Claim, Findings, Item
-from cwbc.evidence.judging import COMPARABLE, comparable, decided, on_datasets, unless_turned, untold
+from cwbc.evidence.judging import (
+    COMPARABLE,
+    comparable,
+    decided,
+    highest,
+    listed,
+    on_datasets,
+    unless_turned,
+    untold,
+)
 from cwbc.evidence.measured import Evidence, Measured
 from cwbc.evidence.naming import WALKERS, quality
 from cwbc.intervals import interval
@@ -34,25 +43,26 @@ def strategies(measured: Measured) -> dict[str, float]:
     }
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The scores of every strategy, and whether one suits all."""
+def claims(evidence: Evidence) -> list[Claim]:
+    """Whether one strategy suits all."""
     rvs = {dataset: _asked(each) for dataset, (each,) in evidence.having("rvs").items()}
-    claims = [
+    return [
         unless_turned(_no_common(rvs), evidence.missing(rvs), False),
         _which(evidence, rvs),
         _matches(evidence, rvs),
     ]
-    return Findings(claims, {"max-return": _table(evidence)}, [*_charts(evidence), *showing.curves(evidence)])
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The scores of every strategy, and whether one suits all."""
+    charts = [*_charts(evidence), *showing.curves(evidence)]
+    return Findings(claims(evidence), {"max-return": _table(evidence)}, charts)
 
 
 def _asked(measured: Measured) -> dict[str, float]:
     """The score of every strategy that was tried."""
     scores = {name: measured.at(target) for name, target in strategies(measured).items()}
     return {name: found for name, found in scores.items() if math.isfinite(found)}
-
-
-def _top(scores: Mapping[str, float]) -> str:
-    return max(scores, key=scores.__getitem__)
 
 
 def _no_common(rvs: Mapping[str, Mapping[str, float]]) -> Claim:
@@ -75,8 +85,7 @@ def _which(evidence: Evidence, rvs: Mapping[str, Mapping[str, float]]) -> Claim:
     for dataset, scores in rvs.items():
         expected = _BEST_OF.get(quality(dataset) or "")
         if expected is not None:
-            numbers = ", ".join(f"{name} {score(found)}" for name, found in scores.items())
-            verdicts[dataset] = (_top(scores) == expected, numbers)
+            verdicts[dataset] = (highest(scores) == expected, listed(scores))
     return on_datasets(
         "RvS is best at 0.8x the data's best on medium, at 1x on medium-replay and medium-expert.",
         "The same strategy is the best one of the four",
@@ -90,7 +99,7 @@ def _matches(evidence: Evidence, rvs: Mapping[str, Mapping[str, float]]) -> Clai
     for dataset, (cwbc,) in evidence.having("rvs+cwbc").items():
         if dataset in rvs:
             best = max(rvs[dataset].values())
-            numbers = f"{score(cwbc.at_expert)} against {score(best)} ({_top(rvs[dataset])})"
+            numbers = f"{score(cwbc.at_expert)} against {score(best)} ({highest(rvs[dataset])})"
             verdicts[dataset] = (comparable(cwbc.at_expert, best), numbers)
     return on_datasets(
         "Conditioned on the expert return, RvS+CWBC matches or surpasses the best performance of RvS.",
@@ -149,5 +158,6 @@ ITEM = Item(
     WALKERS,
     WALKERS,
     ("rvs", "rvs+cwbc"),
+    claims,
     findings,
 )

@@ -15,11 +15,15 @@ LABELS = tuple(f"q = {value}" for value in VALUES)
 POOR = 0.8  # of the default's score
 
 
+def claims(evidence: Evidence) -> list[Claim]:
+    """Which trajectories are good enough to be conservative about."""
+    return [_high_is_well(evidence), _low_is_poor(evidence), _less_sensitive(evidence)]
+
+
 def findings(evidence: Evidence) -> Findings:
     """The curves, and which trajectories are good enough to be conservative about."""
-    claims = [_high_is_well(evidence), _low_is_poor(evidence), _less_sensitive(evidence)]
     table = showing.expert_table(evidence, evidence.labels)
-    return Findings(claims, {"q": table}, showing.curves(evidence))
+    return Findings(claims(evidence), {"q": table}, showing.curves(evidence))
 
 
 def _high_is_well(evidence: Evidence) -> Claim:
@@ -71,5 +75,6 @@ ITEM = Item(
     WALKERS,
     (WALKERS[0], WALKERS[2]),
     tuple(Variant(f"q = {value}", "rvs+cwbc", {"percentile": float(value)}) for value in VALUES),
+    claims,
     findings,
 )

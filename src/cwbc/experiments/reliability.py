@@ -27,14 +27,14 @@ KEEPS = f"The score at 2x expert is at least {percent(RELIABLE)} of the best poi
 SLACK = 0.05  # of retention, between medium and medium-expert, which the paper calls reliable both
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The curves, and what the paper says about data and architecture."""
+def claims(evidence: Evidence) -> list[Claim]:
+    """What the paper says about data and architecture."""
     rvs = {dataset: each for dataset, (each,) in evidence.having("rvs").items()}
     dt = {dataset: each for dataset, (each,) in evidence.having("dt").items()}
     scoring = {dataset: each for dataset, (each,) in evidence.keeping("rvs").items()}
     better = {dataset: each for dataset, each in rvs.items() if quality(dataset) != "medium-replay"}
     replay = {dataset: each for dataset, each in rvs.items() if quality(dataset) == "medium-replay"}
-    claims = [
+    return [
         on_datasets(
             "On medium and medium-expert, RvS is reliable when conditioned on out-of-distribution returns.",
             KEEPS,
@@ -53,7 +53,13 @@ def findings(evidence: Evidence) -> Findings:
         unless_turned(_by_quality(scoring), evidence.missing(scoring), True),
         unless_turned(_low_returns({**rvs, **dt}), evidence.missing({**rvs, **dt}), True),
     ]
-    return Findings(claims, {"reliability": showing.landmark_table(evidence)}, showing.curves(evidence))
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The curves, and what the paper says about data and architecture."""
+    return Findings(
+        claims(evidence), {"reliability": showing.landmark_table(evidence)}, showing.curves(evidence)
+    )
 
 
 def reliable(found: Mapping[str, Measured]) -> Verdicts:
@@ -110,5 +116,6 @@ ITEM = Item(
     WALKERS,
     WALKERS,
     ("rvs", "dt"),
+    claims,
     findings,
 )

@@ -18,17 +18,16 @@ VALUES = (0, 0.01, 0.1, 1, 10)  # the paper's list is in its picture alone
 LABELS = tuple(f"lambda = {value}" for value in VALUES)
 
 
+def claims(evidence: Evidence) -> list[Claim]:
+    """How much lambda is said to matter."""
+    return [_closer_to_the_data(evidence), _still_higher(evidence), _similar(evidence), _no_worse(evidence)]
+
+
 def findings(evidence: Evidence) -> Findings:
     """The transformed distributions, the curves, and how much lambda matters."""
     distributions = [_distribution(evidence, dataset) for dataset in evidence.data]
-    claims = [
-        _closer_to_the_data(evidence, distributions),
-        _still_higher(evidence),
-        _similar(evidence),
-        _no_worse(evidence),
-    ]
     table = showing.expert_table(evidence, evidence.labels)
-    return Findings(claims, {"lambda": table}, showing.curves(evidence), distributions)
+    return Findings(claims(evidence), {"lambda": table}, showing.curves(evidence), distributions)
 
 
 def _distribution(evidence: Evidence, dataset: str) -> Distribution:
@@ -38,9 +37,9 @@ def _distribution(evidence: Evidence, dataset: str) -> Distribution:
     return Distribution.of(dataset, title, data.returns, drawn)
 
 
-def _closer_to_the_data(evidence: Evidence, distributions: list[Distribution]) -> Claim:
+def _closer_to_the_data(evidence: Evidence) -> Claim:
     verdicts = {}
-    for each in distributions:
+    for each in (_distribution(evidence, dataset) for dataset in evidence.data):
         found = [float(np.corrcoef(each.held, shares)[0, 1]) for shares in each.drawn.values()]
         verdicts[each.dataset] = (rises(found), ", ".join(f"{value:.2f}" for value in found))
     return on_datasets(
@@ -97,6 +96,7 @@ ITEM = Item(
     WALKERS,
     WALKERS[:1],
     ("rvs+c", *(Variant(f"lambda = {value}", "rvs+cwbc", {"smoothing": float(value)}) for value in VALUES)),
+    claims,
     findings,
     needs_data=True,
 )

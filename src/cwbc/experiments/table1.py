@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Mapping
+
 from cwbc.evidence import showing
 from cwbc.evidence.item import Claim, Findings, Item
 from cwbc.evidence.judging import (
@@ -9,6 +13,7 @@ from cwbc.evidence.judging import (
     COMPARABLE,
     WELL,
     Verdicts,
+    against,
     at_least,
     average,
     best_on_average,
@@ -20,11 +25,12 @@ from cwbc.evidence.judging import (
     unless_turned,
     untold,
 )
-from cwbc.evidence.measured import Evidence
+from cwbc.evidence.measured import Evidence, Measured
 from cwbc.evidence.naming import quality
 from cwbc.evidence.overall import Overall
 from cwbc.evidence.published import DATASETS, MAIN
 from cwbc.experiments.reliability import KEEPS, drops, reliable
+from cwbc.statistics import difference
 from cwbc.wording import counted, percent, score
 
 LABELS = ("rvs", "rvs+cwbc", "dt", "dt+cwbc")
@@ -34,50 +40,66 @@ ALIKE = "hopper-medium-replay"  # where the paper's RvS with and without CWBC sc
 _BASES = {"rvs+cwbc": "rvs", "dt+cwbc": "dt"}
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The scores beside the paper's, and what the paper says about them."""
-    claims = [
-        _wins(evidence, "rvs", 8, "CWBC significantly improves RvS on 8 of 9 datasets."),
-        _alike(evidence),
-        _gain(evidence, "rvs", 0.18, "RvS+CWBC achieves an average improvement of 18 % over RvS."),
-        _wins(evidence, "dt", 6, "DT+CWBC outperforms DT in 6 of 9 datasets."),
-        _no_worse(evidence),
-        _gain(evidence, "dt", 0.08, "DT+CWBC achieves an average improvement of 8 % over DT."),
+def claims(evidence: Evidence) -> list[Claim]:
+    """What the paper says about these scores."""
+    rvs, dt = evidence.pairs("rvs+cwbc", "rvs"), evidence.pairs("dt+cwbc", "dt")
+    return [
+        _improves(evidence),
+        _alike(evidence, rvs),
+        gained("RvS+CWBC achieves an average improvement of 18 % over RvS.", evidence.datasets, rvs, 0.18),
+        _outperforms(evidence, dt),
+        _no_worse(evidence, dt),
+        gained("DT+CWBC achieves an average improvement of 8 % over DT.", evidence.datasets, dt, 0.08),
         _low_quality(evidence),
         _best(evidence),
         _competitive(evidence),
         _crashes(evidence),
         *_elsewhere(evidence),
     ]
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The scores beside the paper's, and what it says about them."""
     table = showing.expert_table(evidence, LABELS, MAIN, OTHERS, _BASES)
     overall = Overall.of(evidence, LABELS)
     named = showing.landmark_table(evidence)
     tables = {"table1": table, "overall": overall.table(_BASES), "named-returns": named}
-    return Findings(claims, tables, [*overall.profiles(), *showing.curves(evidence)])
+    return Findings(claims(evidence), tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
-def _pairs(evidence: Evidence, base: str) -> dict[str, tuple[float, float]]:
-    """The scores at the expert return with CWBC and without, by dataset."""
-    found = evidence.having(f"{base}+cwbc", base)
-    return {dataset: (with_it.at_expert, without.at_expert) for dataset, (with_it, without) in found.items()}
+def _gain(evidence: Evidence, pairs: Mapping[str, tuple[Measured, ...]]) -> tuple[bool | None, float, str]:
+    """Whether the first of two methods scores significantly more at the expert return, and how much more."""
+    ours, theirs = zip(*pairs.values(), strict=True)
+    if evidence.is_resample:  # all of these together are the interval
+        gain = average(each.at_expert for each in ours) - average(each.at_expert for each in theirs)
+        return gain > 0, gain, ""
+    cells = ([each.of_seeds(each.task.expert_return) for each in of] for of in (ours, theirs))
+    gain, low, high = difference(*cells)
+    interval = f" ({score(low)} to {score(high)})" if math.isfinite(low) else ""
+    return True if low > 0 else False if high < 0 else None, gain, f"{score(gain)} points{interval}"
 
 
-def _wins(evidence: Evidence, base: str, published: int, text: str) -> Claim:
-    verdicts = {
-        dataset: (ours > theirs, f"{score(ours)} against {score(theirs)}")
-        for dataset, (ours, theirs) in _pairs(evidence, base).items()
+def _improves(evidence: Evidence) -> Claim:
+    gains = {
+        dataset: _gain(evidence, {dataset: pair})
+        for dataset, pair in evidence.having("rvs+cwbc", "rvs").items()
     }
-    rule = f"{base}+cwbc scores higher than {base} at 1x expert on at least {published} of 9, or that share"
-    return on_datasets(text, rule, evidence.datasets, verdicts, at_least(published / 9, evidence.datasets))
+    claim = on_datasets(
+        "CWBC significantly improves RvS on 8 of 9 datasets.",
+        "At 1x expert the 95 % interval of what rvs+cwbc gains over rvs is above zero on at least 8 of 9, or "
+        "that share; one below zero counts against it, one that holds zero for neither",
+        evidence.datasets,
+        {dataset: (holds, numbers) for dataset, (holds, _, numbers) in gains.items()},
+        at_least(8 / 9, evidence.datasets),
+    )
+    lower = sum(holds is False for holds, *_ in gains.values())
+    return dataclasses.replace(claim, reason=f"{claim.reason} Significantly lower on {lower}.")
 
 
-def _alike(evidence: Evidence) -> Claim:
+def _alike(evidence: Evidence, pairs: Mapping[str, tuple[float, float]]) -> Claim:
     verdicts = {
-        dataset: (
-            comparable(ours, theirs) and comparable(theirs, ours),
-            f"{score(ours)} against {score(theirs)}",
-        )
-        for dataset, (ours, theirs) in _pairs(evidence, "rvs").items()
+        dataset: (comparable(*pair) and comparable(*reversed(pair)), against(*pair))
+        for dataset, pair in pairs.items()
         if dataset == ALIKE
     }
     return on_datasets(
@@ -88,36 +110,37 @@ def _alike(evidence: Evidence) -> Claim:
     )
 
 
-def _no_worse(evidence: Evidence) -> Claim:
-    verdicts = {
-        dataset: (comparable(ours, theirs), f"{score(ours)} against {score(theirs)}")
-        for dataset, (ours, theirs) in _pairs(evidence, "dt").items()
-    }
+def _outperforms(evidence: Evidence, pairs: Mapping[str, tuple[float, float]]) -> Claim:
+    return on_datasets(
+        "DT+CWBC outperforms DT in 6 of 9 datasets.",
+        "dt+cwbc scores higher than dt at 1x expert on at least 6 of 9, or that share",
+        evidence.datasets,
+        {dataset: (pair[0] > pair[1], against(*pair)) for dataset, pair in pairs.items()},
+        at_least(6 / 9, evidence.datasets),
+    )
+
+
+def _no_worse(evidence: Evidence, pairs: Mapping[str, tuple[float, float]]) -> Claim:
     return on_datasets(
         "DT+CWBC performs comparably to DT where it does not outperform it.",
         f"At 1x expert DT+CWBC reaches {percent(COMPARABLE)} of DT everywhere",
         evidence.datasets,
-        verdicts,
+        {dataset: (comparable(*pair), against(*pair)) for dataset, pair in pairs.items()},
     )
-
-
-def _gain(evidence: Evidence, base: str, published: float, text: str) -> Claim:
-    pairs = _pairs(evidence, base)
-    claim = gained(text, pairs.values(), published, (f"{base}+cwbc", base))
-    return unless_turned(claim, evidence.missing(pairs))
 
 
 def _low_quality(evidence: Evidence) -> Claim:
     text = "The improvement of DT is significant in the low-quality datasets, medium-replay."
-    gains = {dataset: ours - theirs for dataset, (ours, theirs) in _pairs(evidence, "dt").items()}
-    low = [gain for dataset, gain in gains.items() if quality(dataset) == "medium-replay"]
-    rest = [gain for dataset, gain in gains.items() if quality(dataset) != "medium-replay"]
+    found = evidence.having("dt+cwbc", "dt")
+    low = {dataset: pair for dataset, pair in found.items() if quality(dataset) == "medium-replay"}
+    rest = {dataset: pair for dataset, pair in found.items() if dataset not in low}
     if not low or not rest:
         return untold(text, "it takes dt and dt+cwbc on medium-replay and on other datasets")
-    numbers = f"{score(average(low))} points on medium-replay, {score(average(rest))} on the others"
-    rule = "The mean gain on medium-replay is positive and above that on the others"
-    claim = decided(text, rule, average(low) > max(0.0, average(rest)), numbers)
-    return unless_turned(claim, evidence.missing(gains))
+    (holds, gain, numbers), (_, other, others) = _gain(evidence, low), _gain(evidence, rest)
+    rule = "The mean gain on medium-replay is above that on the others, and its 95 % interval above zero"
+    numbers = f"{numbers} on medium-replay, {others} on the others"
+    claim = decided(text, rule, gain > other and holds, numbers)
+    return unless_turned(claim, evidence.missing(found))
 
 
 def _best(evidence: Evidence) -> Claim:
@@ -195,5 +218,6 @@ ITEM = Item(
     DATASETS,
     ("walker2d-medium-replay", "halfcheetah-medium-replay"),
     LABELS,
+    claims,
     findings,
 )

@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cwbc.evidence.bounds import effective_episodes, uniform
 from cwbc.evidence.distributions import Distribution
-from cwbc.evidence.item import Findings, Item
+from cwbc.evidence.item import Claim, Findings, Item
 from cwbc.evidence.judging import at_least, on_datasets
 from cwbc.evidence.measured import Evidence
 from cwbc.evidence.naming import WALKERS
 from cwbc.evidence.published import DATASETS
 from cwbc.intervals import Array
 from cwbc.reporting.tables import Cell, Column, Row, Table
+from cwbc.trajectories import Trajectories
 from cwbc.weighting import ByReturn, TopFraction
 from cwbc.wording import amount, percent
 
 GENERALLY = 0.5  # of the datasets
 
 
-def findings(evidence: Evidence) -> Findings:
-    """The distribution before and after, and whether it moved where it should."""
-    returns = {dataset: data.returns for dataset, data in evidence.data.items()}
-    weighted = {dataset: ByReturn().probabilities(data) for dataset, data in evidence.data.items()}
-    filtered = {dataset: TopFraction().probabilities(data) for dataset, data in evidence.data.items()}
-    low = {dataset: 1 - high_share(r, uniform(r)) for dataset, r in returns.items()}
-    high = {dataset: high_share(returns[dataset], p) for dataset, p in weighted.items()}
-    effective = {
-        dataset: (effective_episodes(p), effective_episodes(filtered[dataset]))
-        for dataset, p in weighted.items()
-    }
-    claims = [
+class Numbers(NamedTuple):
+    """A dataset before and after weighting: the columns of the table."""
+
+    episodes: float
+    mean: float
+    mean_drawn: float
+    high: float  # the fraction of the episodes in the upper half of the range of returns
+    high_drawn: float
+    effective: float  # the number of episodes that weighting makes use of
+    effective_filtered: float
+
+    @classmethod
+    def of(cls, data: Trajectories) -> Numbers:
+        """Those of a dataset."""
+        returns, drawn = data.returns, ByReturn().probabilities(data)
+        return cls(
+            float(len(returns)),
+            float(returns.mean()),
+            float(drawn @ returns),
+            high_share(returns, uniform(returns)),
+            high_share(returns, drawn),
+            effective_episodes(drawn),
+            effective_episodes(TopFraction().probabilities(data)),
+        )
+
+
+def claims(evidence: Evidence) -> list[Claim]:
+    """Whether the distribution is, and moved, where it should."""
+    found = {dataset: Numbers.of(data) for dataset, data in evidence.data.items()}
+    return [
         on_datasets(
             "Offline datasets are generally suboptimal, and even in the range of observed returns the "
             "distribution is highly non-uniform and concentrated over trajectories with low returns.",
             "More than half of the episodes lie in the lower half of the range of returns, on half of the "
             "datasets at least",
             evidence.datasets,
-            {dataset: (share > 0.5, percent(share)) for dataset, share in low.items()},
+            {dataset: (1 - of.high > 0.5, percent(1 - of.high)) for dataset, of in found.items()},
             at_least(GENERALLY, evidence.datasets),
         ),
         on_datasets(
@@ -43,8 +64,8 @@ def findings(evidence: Evidence) -> Findings:
             "More than half of what is drawn lies in the upper half of the range of returns",
             evidence.datasets,
             {
-                dataset: (share > 0.5, f"{percent(share)}, of the data {percent(1 - low[dataset])}")
-                for dataset, share in high.items()
+                dataset: (of.high_drawn > 0.5, f"{percent(of.high_drawn)}, of the data {percent(of.high)}")
+                for dataset, of in found.items()
             },
         ),
         on_datasets(
@@ -53,13 +74,18 @@ def findings(evidence: Evidence) -> Findings:
             evidence.datasets,
             {
                 dataset: (
-                    ours > theirs,
-                    f"{amount(ours)} against {amount(theirs)} of {amount(len(returns[dataset]))}",
+                    of.effective > of.effective_filtered,
+                    f"{amount(of.effective)} against {amount(of.effective_filtered)} "
+                    f"of {amount(of.episodes)}",
                 )
-                for dataset, (ours, theirs) in effective.items()
+                for dataset, of in found.items()
             },
         ),
     ]
+
+
+def findings(evidence: Evidence) -> Findings:
+    """The distribution before and after, and whether it moved where it should."""
     table = Table(
         "dataset",
         [
@@ -71,21 +97,13 @@ def findings(evidence: Evidence) -> Findings:
             Column("effective episodes", written=amount),
             Column("of the top 10 %", written=amount),
         ],
-        [
-            _row(dataset, r, weighted[dataset], (1 - low[dataset], high[dataset], *effective[dataset]))
-            for dataset, r in returns.items()
-        ],
+        [Row(dataset, [*map(Cell, Numbers.of(data))]) for dataset, data in evidence.data.items()],
     )
     distributions = [
-        Distribution.of(dataset, dataset, r, {"weighted": weighted[dataset]})
-        for dataset, r in returns.items()
+        Distribution.of(dataset, dataset, data.returns, {"weighted": ByReturn().probabilities(data)})
+        for dataset, data in evidence.data.items()
     ]
-    return Findings(claims, {"transformed": table}, (), distributions)
-
-
-def _row(dataset: str, returns: Array, drawn: Array, rest: tuple[float, ...]) -> Row:
-    means = float(returns.mean()), float(drawn @ returns)
-    return Row(dataset, [Cell(float(number)) for number in (len(returns), *means, *rest)])
+    return Findings(claims(evidence), {"transformed": table}, (), distributions)
 
 
 def high_share(returns: Array, probabilities: Array) -> float:
@@ -100,6 +118,7 @@ ITEM = Item(
     DATASETS,
     WALKERS,
     (),
+    claims,
     findings,
     needs_data=True,
 )
