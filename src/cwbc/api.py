@@ -85,9 +85,10 @@ def evaluate(
     episodes: int = 10,
     seed: int = 0,
 ) -> Sweep:
-    """Ask policies (or those of a run directory) for every target return; by default the paper's sweep.
+    """Condition policies (or those of a run directory) on every target return; by default the paper's sweep.
 
-    How far it is shows on stderr.
+    A method that takes no target is evaluated once, and the only target of its sweep is NaN. Progress is
+    printed to stderr.
     """
     measured = None
     if not isinstance(policies, Policies):

@@ -36,10 +36,10 @@ def evaluate(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Sweep:
-    """Ask every policy for every target return, `episodes` times each.
+    """Condition every policy on every target return, `episodes` times each.
 
-    Episode e of a policy begins in the same state for every target and method, so that they are compared on
-    equal terms.
+    A method that takes no target is evaluated once, whatever the targets. Episode e of a policy begins in the
+    same state for every target and method, so that they are compared on equal terms.
 
     Args:
         progress: told the number of timesteps done.
@@ -47,6 +47,8 @@ def evaluate(
     asked = np.unique(np.asarray(targets, np.float64))
     if not asked.size or not np.isfinite(asked).all():
         raise InputError(f"targets must be at least one finite number; got {list(targets)}")
+    if policies.design.method.condition is None:
+        asked = np.array([np.nan])  # as its sweep has it
     require(episodes >= 1, "episodes", episodes, "at least 1")
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(asked), episodes)
@@ -59,7 +61,7 @@ def evaluate(
             _begin_seed(seed, s, e) for s in policies.seeds for _ in asked for e in range(episodes)
         ]
         observations = simulator.reset(np.arange(len(begin_seeds)), begin_seeds)
-        rows = _Rows.begin(observations, np.broadcast_to(asked[:, None], shape).reshape(-1))
+        rows = _Rows.begin(observations, np.broadcast_to(np.nan_to_num(asked)[:, None], shape).reshape(-1))
         _roll_out(_split(policies, rows, environment), rows, simulator, progress)
     finally:
         simulator.close()

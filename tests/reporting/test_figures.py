@@ -54,7 +54,7 @@ def test_the_curves_are_the_sweeps() -> None:
 def test_landmarks_diagonal_and_labels() -> None:
     curves, _ = draw(figure(), [sweep("rvs")], DATASET)
     lines = {str(line.get_label()): line for line in curves.lines}
-    x, y = lines["achieved = asked"].get_data()
+    x, y = lines["achieved = target"].get_data()
     np.testing.assert_array_equal(x, y)
     across = [np.asarray(line.get_xdata()) for line in curves.lines]
     assert {x[0] for x in across if np.ptp(x) == 0} == {1500.0, 3200.0, 6400.0}
@@ -69,13 +69,13 @@ def test_the_histogram_shares_the_asked_axis() -> None:
     (stairs,) = [patch for patch in histogram.patches if hasattr(patch, "get_data")]
     np.testing.assert_array_equal(stairs.get_data().values, DATASET.histogram_counts)
     np.testing.assert_array_equal(stairs.get_data().edges, DATASET.histogram_edges)
-    assert histogram.get_xlabel() == "asked return"
+    assert histogram.get_xlabel() == "target return"
     assert histogram.get_xlim() == curves.get_xlim()
 
 
 def test_unpublished_references_are_not_called_expert() -> None:
     curves, _ = draw(figure(), [sweep("rvs")], dataclasses.replace(DATASET, environment="Unknown-v0"))
-    assert {text.get_text() for text in curves.texts} == {"dataset's best\n1,500", "one range beyond\n3,020"}
+    assert {text.get_text() for text in curves.texts} == {"dataset's best\n1,500", "best + range\n3,020"}
 
 
 def test_one_seed_has_no_band() -> None:

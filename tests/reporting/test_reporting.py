@@ -49,7 +49,7 @@ def test_training_is_shown_where_it_is_known(tmp_path: Path) -> None:
     write_report(tmp_path, [SWEEP], DATASET, {}, known)
     assert (tmp_path / "training.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "returns.png").read_bytes().startswith(b"\x89PNG")
-    assert "Training loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Prediction loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
     write_report(tmp_path, [SWEEP], DATASET, {})
     assert not (tmp_path / "training.png").exists()  # it was about a run that is not shown now
 
@@ -116,7 +116,7 @@ def test_the_table_shows_every_method_at_the_named_targets(tmp_path: Path) -> No
     text = console.file.getvalue()
     (row,) = [line for line in text.splitlines() if "rvs[w]" in line]  # brackets are no markup
     assert row.replace("│", " ").split() == ["rvs[w]", "100.0", "0.0", "100.0", "100", "%"]
-    for name in ("at dataset's best", "at 1× expert", "at 2× expert", "retention"):
+    for name in ("at dataset's best", "at 1× expert", "at 2× expert", "OOD retention"):
         assert name in text
 
 

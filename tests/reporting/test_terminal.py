@@ -57,7 +57,7 @@ def plot(lines: list[str]) -> list[str]:
 
 def names(lines: list[str]) -> list[str]:
     """What stands beside the plot, from the top down, with its marker."""
-    start = lines[-2].index("asked return")
+    start = lines[-2].index("target return")
     return [line[start:] for line in lines[3:-3] if line[start:]]
 
 
@@ -178,12 +178,12 @@ def test_ticks_stand_at_their_values() -> None:
 
 def test_landmarks_are_those_of_the_task() -> None:
     assert re.split("  +", printed(STORY)[2].strip()) == ["dataset's best", "1× expert", "2× expert"]
-    assert re.split("  +", printed(CASES["tiny"])[2].strip()) == ["dataset's best", "one range beyond"]
+    assert re.split("  +", printed(CASES["tiny"])[2].strip()) == ["dataset's best", "best + range"]
 
 
 def test_the_diagonal_is_named_only_where_it_is_seen() -> None:
-    assert "achieved = asked" not in printed(STORY)[1]  # both curves lie on it
-    assert printed(CASES["negative"])[1].endswith("achieved = asked")
+    assert "achieved = target" not in printed(STORY)[1]  # both curves lie on it
+    assert printed(CASES["negative"])[1].endswith("achieved = target")
 
 
 def test_colours_are_the_figures_and_for_terminals_only() -> None:

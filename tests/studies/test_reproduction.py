@@ -47,7 +47,7 @@ def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | No
     told = report(run, evidence, Results([], []), DATASETS, {})
     remarks = " ".join(told.remarks)
     scale = run.scale
-    assert f"{scale.seeds} seeds with {scale.episodes} episodes per asked return; ± is" in remarks
+    assert f"{scale.seeds} seeds with {scale.episodes} episodes per target return; ± is" in remarks
     if size is None:
         assert told.headline == "Figure 5: our run supports 3 of 3 claims of the paper; 2 cannot be told."
         assert "no evidence" not in remarks

@@ -12,8 +12,8 @@ from cwbc.evidence.naming import distinct_names, quality
 from cwbc.intervals import Array
 from cwbc.reliability import best_point, retained
 from cwbc.results import same_target
-from cwbc.tasks import TASKS
-from cwbc.wording import broken_in_words, landmarks
+from cwbc.tasks import TASKS, landmarks
+from cwbc.wording import broken_in_words
 
 if TYPE_CHECKING:
     from cwbc.dataset_summary import DatasetSummary
@@ -52,11 +52,12 @@ class Measured:
 
     @property
     def retention(self) -> float:
-        """The score at 2x expert as a share of the best point.
+        """OOD retention: the score at 2x expert / the best point.
 
-        NaN where 2x expert was not asked or broke down, or where nothing scores above 0.
+        NaN where 2x expert was not evaluated or broke down, where the best point is not clearly above 0, and
+        for methods that take no target.
         """
-        far = self.sweep.asked(self.task.far_return)
+        far = self.sweep.asked(self.task.far_return) if self.sweep.takes_target else None
         return float("nan") if far is None else float(retained(self.scores, far))
 
     @property
