@@ -55,8 +55,8 @@ class Sweep:
         """
         if not self.takes_target:
             return self
-        first = {"returns": self.returns[:, :1], "lengths": self.lengths[:, :1]}
-        return dataclasses.replace(self, targets=np.array([np.nan]), **first)
+        returns, lengths = self.returns[:, :1], self.lengths[:, :1]
+        return Sweep(self.method, self.seeds, np.array([np.nan]), returns, lengths)
 
     def asked(self, target: float) -> int | None:
         """The index of a target, or None where it was not evaluated; a method without one has one index."""
@@ -244,7 +244,7 @@ def summarize(sweep: Sweep, task: Task, best: float, training_warnings: Sequence
     def at(index: int | None) -> Point | None:
         return None if index is None else _point(sweep.targets[index], [end[index] for end in score_ends])
 
-    summary = {
+    summary: dict[str, object] = {
         "seeds": len(sweep.seeds),
         "episodes": sweep.returns.shape[2],
         "takes_target": sweep.takes_target,

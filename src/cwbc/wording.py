@@ -74,12 +74,12 @@ def _finding(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> s
     marks = landmarks(dataset.task, dataset.best)
     for mark in reversed(marks):
         points = {name: method.get(mark.key) for name, method in methods.items()}
-        values = _values(points)  # type: ignore[arg-type]
+        values = _values(points)
         if len(values) < len(methods):
             continue
         where = f"At {mark.phrase}"
         if mark is not marks[-1]:
-            return f"{where}, {scored(values)}{overlap_in_words(points, values)}."  # type: ignore[arg-type]
+            return f"{where}, {scored(values)}{overlap_in_words(points, values)}."
         found = {name: method["ood_retention"] for name, method in methods.items()}
         fractions = {name: None if point is None else point["value"] for name, point in found.items()}
         return f"{where}, {retention_in_words(fractions, values)}{overlap_in_words(found, values)}."

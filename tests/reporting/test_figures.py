@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from pages import once
 from PIL import Image
 
 from cwbc.dataset_summary import DatasetSummary
@@ -132,3 +133,29 @@ def test_few_colours_change_nothing_that_one_would_see() -> None:
     difference = np.abs(ours - theirs).max(axis=-1)
     assert difference.mean() < 1.0  # of 255
     assert (difference > 32).mean() < 0.002  # edges of letters and lines
+
+
+def test_a_method_that_takes_no_target_is_level_from_edge_to_edge() -> None:
+    bc = once("bc", 690.0, 700.0, 710.0)
+    curves, _ = draw(figure(), [sweep("rvs"), bc], DATASET)
+    (line,) = (line for line in curves.lines if line.get_label() == "bc (takes no target)")
+    assert tuple(np.asarray(line.get_xdata())) == curves.get_xlim()
+    assert np.asarray(line.get_ydata()).tolist() == [700.0, 700.0]
+    _, low, high = interval(bc.returns.mean(axis=2))
+    heights = np.asarray(curves.collections[1].get_paths()[0].vertices)[:, 1]
+    assert {*heights} == {*low, *high}
+    assert reliability_figure([bc], DATASET).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        (1, "one seed: too few seeds for an interval"),
+        (2, "means over 2 seeds. Bands span both seeds: too few seeds for an interval"),
+        (3, "means and 95 % intervals over 3 seeds"),
+    ],
+)
+def test_the_legend_says_what_bands_are(seeds: int, words: str) -> None:
+    drawn = figure()
+    draw(drawn, [sweep("rvs", seeds)], DATASET)
+    assert drawn.legends[0].get_title().get_text() == words

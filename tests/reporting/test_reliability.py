@@ -7,16 +7,14 @@ import json
 import re
 from itertools import combinations
 
-import numpy as np
 import pytest
-from pages import DATASET, TASK, Read, sweep
+from pages import DATASET, TASK, Read, once, sweep
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.interactive import NARROW, WIDE
 from cwbc.reporting.panels import Size
 from cwbc.reporting.reliability import _placed, reliability_chart
 from cwbc.reporting.scales import Scale
-from cwbc.results import Sweep
 from cwbc.tasks import landmarks
 
 TARGETS = (1500.0, 3200.0, 6400.0)
@@ -86,13 +84,6 @@ def test_two_seeds_are_shown_as_they_are_and_said_to_be_few() -> None:
     assert read.having("class", "band")
     assert "Bands span both seeds: too few seeds for an interval." in read.text
     assert "95 %" not in read.text
-
-
-def once(method: str, *of_seeds: float) -> Sweep:
-    """A method that takes no target, with the returns of its seeds."""
-    returns = np.array(of_seeds)[:, None, None]
-    seeds = np.arange(len(of_seeds))
-    return Sweep(method, seeds, np.array([np.nan]), returns, np.ones(returns.shape, np.int64))
 
 
 def test_a_method_that_takes_no_target_is_a_level_line() -> None:

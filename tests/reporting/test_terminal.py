@@ -87,6 +87,8 @@ CASES = {
     "tiny": chart(sweep("rvs", lambda asked: asked / 2, MAZE.targets(1.0)), task=MAZE, best=1.0),
     "negative": chart(sweep("rvs", lambda _: -700.0, NEGATIVE.targets(-120.0)), task=NEGATIVE, best=-120.0),
     "huge": chart(sweep("rvs", lambda _: 3e11, [-1e12, 5e12]), task=task_for(None, -1e12, 1e12), best=1e12),
+    "one without a target": chart(sweep("bc", lambda _: 2000.0, [np.nan]), sweep("rvs", collapse)),
+    "none with a target": chart(sweep("bc", lambda _: 2000.0, [np.nan])),
     "near landmarks": chart(sweep("rvs", hold), best=11_900.0),
 }
 
@@ -117,6 +119,12 @@ def test_what_collapses_falls_and_what_holds_does_not() -> None:
     assert falling[0] > min(falling) + 5  # it rises first
     assert falling[-1] == ROWS - 1
     assert holding[-1] == min(holding) == 0
+
+
+def test_a_method_that_takes_no_target_is_level() -> None:
+    rows = [row for row in plot(printed(CASES["none with a target"])) if MARKERS[0] in row]
+    assert [row.strip()[0] + row.strip()[-1] for row in rows] == [2 * MARKERS[0]]  # from edge to edge
+    assert len(rows[0].strip()) == len(rows[0])
 
 
 def test_lines_join_the_points() -> None:

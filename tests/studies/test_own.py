@@ -418,3 +418,20 @@ def test_cells_are_tracked_by_the_names_of_the_report(tmp_path: Path) -> None:
     assert len(list(folder.glob("*/*/events/mean/*"))) == 1
     own.report(Results(found, []), tmp_path / "out")
     assert len(list(folder.glob("*/*/events/mean/*"))) == 1  # nobody asked to change it
+
+
+def test_a_method_that_takes_no_target_is_not_ranked_by_retention(tmp_path: Path) -> None:
+    outcomes = curves(TWO, rvs=FALLS, cwbc=HOLDS, bc=HOLDS)
+    outcomes = [
+        dataclasses.replace(each, sweep=each.sweep.once()) if each.cell.label == "bc" else each
+        for each in outcomes
+    ]
+    summary, page = reported(outcomes, tmp_path)
+    assert "OOD retention is 100\u00a0% for cwbc, 0\u00a0% for rvs. bc takes no target" in summary["headline"]
+    rows = {row["method"]: row for row in named_returns(tmp_path)}
+    assert (rows["bc"]["OOD retention"], rows["cwbc"]["OOD retention"]) == ("", "1.0")
+    assert rows["bc"]["1× expert"] == rows["bc"]["2× expert"] != ""
+    assert "Level lines: bc takes no target." in page.text
+    assert "A dash stands for" not in page.text
+    seeds = csv.DictReader((tmp_path / "out" / "seeds.csv").read_text().splitlines())
+    assert {row["target"] for row in seeds if row["method"] == "bc"} == {""}

@@ -117,7 +117,7 @@ def _summary(
     return {
         "dataset": dataset.to_json(),
         "task": task.to_json(),
-        "recommendation": recommended and recommended.to_json(),
+        "recommendation": None if recommended is None else recommended.to_json(),
         "methods": methods,
         "measured_with": {name: versions for name, versions in measured_with.items() if versions},
     }

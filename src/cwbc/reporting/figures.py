@@ -77,7 +77,8 @@ def level(sweep: Sweep, across: ArrayLike) -> tuple[Array, Array, Array, Array]:
     if sweep.takes_target:
         return sweep.targets, means, lows, highs
     places = np.asarray(across, np.float64)
-    return places, *(np.full(len(places), ends[0]) for ends in (means, lows, highs))
+    mean, low, high = (np.full(len(places), ends[0]) for ends in (means, lows, highs))
+    return places, mean, low, high
 
 
 def _curve(axes: Axes, index: int, sweep: Sweep, across: tuple[float, float]) -> Line2D:
