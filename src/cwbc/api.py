@@ -85,10 +85,9 @@ def evaluate(
     episodes: int = 10,
     seed: int = 0,
 ) -> Sweep:
-    """Condition policies (or those of a run directory) on every target return; by default the paper's sweep.
+    """Ask policies (or those of a run directory) for every target return; by default the paper's sweep.
 
-    A method that takes no target is evaluated once, and the only target of its sweep is NaN. Progress is
-    printed to stderr.
+    How far it is shows on stderr.
     """
     measured = None
     if not isinstance(policies, Policies):

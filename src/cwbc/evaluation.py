@@ -47,8 +47,8 @@ def evaluate(
     asked = np.unique(np.asarray(targets, np.float64))
     if not asked.size or not np.isfinite(asked).all():
         raise InputError(f"targets must be at least one finite number; got {list(targets)}")
-    if policies.design.method.condition is None:
-        asked = np.array([np.nan])  # as its sweep has it
+    takes_target = policies.design.method.condition is not None
+    asked = asked if takes_target else np.zeros(1)  # it is not given to the policy
     require(episodes >= 1, "episodes", episodes, "at least 1")
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(asked), episodes)
@@ -61,17 +61,18 @@ def evaluate(
             _begin_seed(seed, s, e) for s in policies.seeds for _ in asked for e in range(episodes)
         ]
         observations = simulator.reset(np.arange(len(begin_seeds)), begin_seeds)
-        rows = _Rows.begin(observations, np.broadcast_to(np.nan_to_num(asked)[:, None], shape).reshape(-1))
+        rows = _Rows.begin(observations, np.broadcast_to(asked[:, None], shape).reshape(-1))
         _roll_out(_split(policies, rows, environment), rows, simulator, progress)
     finally:
         simulator.close()
-    return Sweep(
+    sweep = Sweep(
         method=policies.design.method.name,
         seeds=np.asarray(policies.seeds, np.int64),
         targets=asked,
         returns=rows.returns.reshape(shape),
         lengths=rows.lengths.reshape(shape),
     )
+    return sweep if takes_target else sweep.once()
 
 
 @dataclasses.dataclass(frozen=True)

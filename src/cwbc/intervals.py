@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-LEAST = 3  # seeds that an interval takes: that of two is twelve times as wide as they are apart
-
 # Student's t at 97.5 % for 1 to 10 degrees of freedom; beyond, a series in 1/degrees is good to 2e-4.
 _FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139)
+
+
+LEAST = 3  # seeds that an interval takes: that of two is twelve times as wide as they are apart
 
 
 def student_t(degrees: int) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from cwbc.intervals import Array, interval
+from cwbc.intervals import LEAST, Array, interval, student_t
 
 LEAST_BEST = 5.0  # points of score, below which nothing is a fraction of the best point
 
@@ -24,8 +26,10 @@ def has_fractions(scores: Array) -> bool:
     It is where its score is at least `LEAST_BEST` and its interval, if there are seeds enough for one, lies
     above 0. A ratio to what may as well be 0 is no number: -4.5 / 4 would be shown as -113 %.
     """
-    highest, low, _ = interval(scores[:, best_point(scores)])
-    return bool(highest >= LEAST_BEST) and not bool(low <= 0)  # NaN is neither
+    best = scores[:, best_point(scores)]
+    highest, seeds = best.mean(), len(best)
+    reach = student_t(seeds - 1) * best.std(ddof=1) / math.sqrt(seeds) if seeds >= LEAST else 0.0
+    return bool(highest >= LEAST_BEST and highest > reach)
 
 
 def retained(scores: Array, far: int) -> Array:

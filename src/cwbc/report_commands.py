@@ -73,13 +73,12 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     }
     origin = provenance(directories, names=[sweep.method for sweep in sweeps])
     summary = write_report(out, sweeps, dataset, origin, histories, measured)
-    _print(summary, dataset)
-    Console().print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
+    show(out, summary, dataset)
     return gates.failures(limits, summary["methods"])
 
 
-def _print(summary: Summary, dataset: DatasetSummary) -> None:
-    """The table, the chart, what was found and what to deploy."""
+def show(out: Path, summary: Summary, dataset: DatasetSummary) -> None:
+    """Print the table and the chart of a report, what was found and what to deploy."""
     console, methods = Console(), summary["methods"]
     console.print(summary_table(summary))
     console.print(ReliabilityChart(methods, dataset.task, dataset.best))
@@ -89,6 +88,7 @@ def _print(summary: Summary, dataset: DatasetSummary) -> None:
         lines += ["", recommended.sentence(), *(f"- {caveat}" for caveat in recommended.caveats)]
     for line in lines:
         console.print(printable(line), highlight=False, markup=False)
+    console.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _one_dataset(directories: list[Path]) -> DatasetSummary:

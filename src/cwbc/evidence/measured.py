@@ -185,9 +185,13 @@ class Evidence:
         }
 
     def keeping(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
-        """Those of which each has a score above 0, so that one can say what is kept of it."""
+        """Those of which each has an OOD retention."""
         found = self.having(*labels)
-        return {name: methods for name, methods in found.items() if min(each.top for each in methods) > 0}
+        return {
+            name: methods
+            for name, methods in found.items()
+            if all(np.isfinite(each.retention) for each in methods)
+        }
 
     @property
     def broken(self) -> list[str]:
