@@ -98,9 +98,9 @@ def overlap_in_words(measures: Mapping[str, Measure | None], values: Mapping[str
     pairs = [pair for pair in itertools.combinations(order, 2) if overlap(*(measures[each] for each in pair))]
     if not pairs:
         return ""
-    if len(order) == 2:
+    if len(values) == 2:
         return f"; their 95{PERCENT} intervals overlap"
-    if len(pairs) == math.comb(len(order), 2):
+    if len(pairs) == math.comb(len(values), 2):
         return f"; all their 95{PERCENT} intervals overlap"
     if len(order) > _MOST_NAMED:
         return f"; {len(pairs)} pairs of their 95{PERCENT} intervals overlap"

@@ -211,6 +211,7 @@ HIGH, WIDE, LOW = falling(4.0, 3.9, 3.95), falling(4.0, 2.0, 3.0), falling(2.0, 
         ({"a": HIGH, "b": HIGH, "c": WIDE}, "; all their 95 % intervals overlap."),
         (dict.fromkeys("abcd", HIGH) | {"e": LOW}, "; 6 pairs of their 95 % intervals overlap."),
         ({"a": falling(4.0, 3.9), "b": falling(4.0, 2.0)}, "b."),  # two seeds have no intervals
+        ({"a": HIGH, "b": WIDE, "c": falling(4.0, 2.0)}, "; the 95 % intervals of a and b overlap."),
     ],
 )
 def test_the_finding_says_which_intervals_overlap(methods: dict[str, MethodSummary], overlap: str) -> None:
