@@ -44,7 +44,8 @@ def test_a_run_directory_is_evaluated_over_the_default_sweep(
     assert not capsys.readouterr().err  # it was only read
     sweep = cwbc.evaluate(tmp_path / "bc", episodes=1)
     assert sweep.seeds.tolist() == [7, 3]
-    assert len(sweep.targets) == 21
+    assert sweep.returns.shape == (2, 1, 1)  # it takes no target
+    assert not sweep.takes_target
     assert cwbc.Policy.load(tmp_path / "bc").about["seed"] == 7
 
 

@@ -117,7 +117,7 @@ def test_other_settings_need_another_place_or_overwrite(
 def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = shutil.copytree(compared / "out", tmp_path / "out")
     assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu") == 2
-    expected = "measured otherwise: 21 asked returns, now 2, 2 episodes each, now 1; --overwrite replaces it"
+    expected = "measured otherwise: 21 target returns, now 2, 2 episodes each, now 1; --overwrite replaces it"
     assert expected in capsys.readouterr().err
     assert run("evaluate", out / "rvs", "--targets=1,2", "--episodes=1", "--device=cpu", "--overwrite") == 0
     rows = list(csv.DictReader((out / "rvs" / "results.csv").read_text().splitlines()))
@@ -146,7 +146,7 @@ def test_nothing_finished_is_overwritten(
         "is a run itself": ("compare", dataset, "bc", *TINY, "--out", out / "rvs"),
         "keeps its own results": ("report", out / "rvs", out / "rvs+cwbc", "--out", out / "rvs"),
         # found before bc is trained
-        "asked returns, now 1; ": ("compare", dataset, "bc", "rvs", *TINY, "--targets=1", "--out", out),
+        "target returns, now 1; ": ("compare", dataset, "bc", "rvs", *TINY, "--targets=1", "--out", out),
         "is not empty and holds no run": ("train", dataset, "bc", *TINY[:-1], "--out", tmp_path),
         "holds other files, such as mine.txt": ("compare", dataset, "rvs", *TINY, "--out", tmp_path / "mine"),
         "give another --out": ("report", out, "--out", tmp_path / "mine"),
@@ -255,7 +255,15 @@ def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFi
     assert "names no environment to act in; give --env ID" in capsys.readouterr().err
     assert not (tmp_path / "c").exists()
     assert run("compare", dataset, "bc", *TINY, "--out", out, f"--env={ENVIRONMENT}") == 0
-    assert "bc: already trained" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "bc: already trained" in told.err
+    # It takes no target: two seeds with two episodes each, whatever the sweep.
+    assert "bc: takes no target, 4 episodes" in told.err
+    assert " bc, which takes no target" in " ".join(told.out.split())
+    rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+    assert [row["target"] for row in rows] == [""] * 4
+    assert run("compare", dataset, "bc", *TINY, "--out", out, f"--env={ENVIRONMENT}", "--targets=1") == 0
+    assert "bc: already evaluated" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -197,3 +197,13 @@ def test_the_interface_is_the_protocol() -> None:
     simulator: Simulator = simulators.make(ENVIRONMENT, 1)
     assert simulator.horizon == HORIZON
     simulator.close()
+
+
+def test_a_method_that_takes_no_target_is_evaluated_once() -> None:
+    policies = untrained("bc")
+    sweep = evaluate(policies, ENVIRONMENT, [-2.0, 1.0, 4.0], episodes=2)
+    assert not sweep.takes_target
+    assert sweep.returns.shape == (2, 1, 2)
+    assert np.isfinite(sweep.returns).all()
+    again = evaluate(policies, ENVIRONMENT, [100.0], episodes=2)
+    np.testing.assert_array_equal(sweep.returns, again.returns)

@@ -10,7 +10,7 @@ import pytest
 from pages import DATASET
 
 from cwbc.errors import InputError
-from cwbc.finished import check_place, check_results, is_measured, provenance
+from cwbc.finished import check_place, check_results, is_measured, provenance, read_sweeps
 from cwbc.reporting import write_report
 from cwbc.results import Sweep
 
@@ -126,3 +126,18 @@ def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
     told = provenance([tmp_path / name for name in "abc"])
     assert told["versions"] == "mujoco 3.0 (1 of 3)\nmujoco 4.0 (2 of 3)"
     assert told["hardware"] == "cpu, 2 cores"
+
+
+def test_results_of_a_method_that_takes_no_target_are_one_evaluation(measured: Path) -> None:
+    """Earlier versions evaluated it at every target; only the configuration tells."""
+    (sweep,) = read_sweeps([measured])
+    assert sweep.takes_target
+    (measured / "config.json").write_text('{"method": {"condition": null}, "seeds": [0, 1]}')
+    (sweep,) = read_sweeps([measured])
+    assert not sweep.takes_target
+    assert sweep.returns.shape == (2, 1, 3)
+    assert is_measured(measured, *ASKED)  # and is not evaluated again
+    write_report(measured, [sweep], DATASET, {})
+    (again,) = read_sweeps([measured])
+    np.testing.assert_array_equal(again.returns, sweep.returns)
+    assert is_measured(measured, "Hopper-v5", (5.0,), 3)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cwbc.errors import InputError
-from cwbc.gates import Gate, check_methods, failures, parse
+from cwbc.gates import Gate, check_methods, failures, metrics_of, parse
 from cwbc.results import MethodSummary, Sweep, summarize
-from cwbc.tasks import Task
+from cwbc.tasks import Task, task_for
 
 TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
 
@@ -21,6 +21,7 @@ def method(*returns: float, targets: tuple[float, ...] = (2.0, 5.0, 20.0)) -> Me
 
 
 # Retentions of 1 / 5 and 4 / 5, monotonicities of the same; calibration errors of 0 and (3 + 0) / 2 x 5.
+TAKES = {"rvs": True, "rvs+cwbc": True}
 METHODS = {"rvs": method(2.0, 5.0, 1.0), "rvs+cwbc": method(5.0, 5.0, 4.0)}
 
 
@@ -47,7 +48,11 @@ def test_a_limit_may_name_runs_that_settings_tell_apart() -> None:
     ("under", "over", "message"),
     [
         ("ood_retenton=0.9", "", "metric for --fail-under 'ood_retenton'; did you mean 'ood_retention'"),
-        ("seeds=3", "", "unknown metric for --fail-under 'seeds'; known: at_dataset_best, at_expert"),
+        (
+            "seeds=3",
+            "",
+            "unknown metric for --fail-under 'seeds'; known: at_best_plus_range, at_dataset_best, at_e",
+        ),
         ("ood_retention", "", "takes METRIC=NUMBER, such as ood_retention=0.9; got 'ood_retention'"),
         ("ood_retention=0.9,", "", "--fail-under takes METRIC=NUMBER, such as ood_retention=0.9; got ''"),
         ("rvs:=0.9", "", "takes METRIC=NUMBER"),
@@ -87,8 +92,33 @@ def test_a_limit_may_be_for_one_method() -> None:
     assert failures([Gate("monotonicity", 0.75, "rvs+cwbc")], METHODS) == []
     assert failures([Gate("monotonicity", 0.75, "rvs")], METHODS) == ["rvs: monotonicity is 0.2, below 0.75"]
     with pytest.raises(InputError, match=r"unknown method 'rvs\+cwb'; did you mean 'rvs\+cwbc'"):
-        check_methods([Gate("monotonicity", 0.75, "rvs+cwb")], list(METHODS))
-    check_methods([Gate("monotonicity", 0.75), Gate("monotonicity", 0.75, "rvs")], list(METHODS))
+        check_methods([Gate("monotonicity", 0.75, "rvs+cwb")], TAKES)
+    check_methods([Gate("monotonicity", 0.75), Gate("monotonicity", 0.75, "rvs")], TAKES)
+
+
+def test_a_limit_on_following_targets_is_not_about_methods_without_one() -> None:
+    returns = np.array([[[5.0]]])
+    once = Sweep("bc", np.arange(1), np.array([np.nan]), returns, np.ones(returns.shape, np.int64))
+    methods = {"bc": summarize(once, TASK, best=5.0), **METHODS}
+    takes = {"bc": False, **TAKES}
+    every = Gate("ood_retention", 0.75)
+    check_methods([every, Gate("at_expert", 1.0, "bc")], takes)
+    assert failures([every], methods) == ["rvs: ood_retention is 0.2, below 0.75"]
+    assert failures([Gate("at_twice_expert", 30.0, "bc")], methods) == ["bc: at_twice_expert is 25, below 30"]
+    for gate, among in ((Gate("ood_retention", 0.75, "bc"), takes), (every, {"bc": False})):
+        with pytest.raises(InputError, match="bc takes no target, so there is no ood_retention to limit"):
+            check_methods([gate], among)
+
+
+def test_limits_have_the_names_of_the_task() -> None:
+    unpublished = metrics_of(task_for(None, -5.0, 5.0))
+    assert parse(["at_best_plus_range=50"], [], unpublished) == [Gate("at_best_plus_range", 50.0)]
+    for wrong in ("at_expert", "at_twice_expert"):
+        with pytest.raises(InputError, match=f"no {wrong} on this task; known: .*at_best_plus_range") as told:
+            parse([f"{wrong}=50"], [], unpublished)
+        assert "expert" not in str(told.value).replace(wrong, "")
+    with pytest.raises(InputError, match=r"no at_best_plus_range on this task; known: .*at_twice"):
+        parse(["at_best_plus_range=50"], [], metrics_of(TASK))
 
 
 def test_what_could_not_be_computed_fails() -> None:

@@ -31,3 +31,14 @@ def test_runs_from_before_did_not_keep_what_they_drew() -> None:
     assert History.of({**CONFIG, "drawn": None}, []).drawn is None
     old = {name: value for name, value in CONFIG.items() if name != "drawn"}
     assert History.of(old, []).drawn is None
+
+
+def test_losses_are_prediction_losses_with_a_regularizer_and_without() -> None:
+    """Older runs without a regularizer have recorded the loss alone, which is the same there."""
+    regularized = {"loss": [3.0, 5.0], "prediction": [1.0, 2.0], "conservative": [2.0, 3.0]}
+    rows = [
+        {"step": 10, "loss": [1.0, 2.0]},
+        {"step": 20, **regularized},
+        {"step": 30, "prediction": [4.0, 5.0]},
+    ]
+    np.testing.assert_array_equal(History.of(CONFIG, rows).losses, [[1.0, 2.0], [1.0, 2.0], [4.0, 5.0]])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cwbc.intervals import Array, band, interval, meaning, student_t
+from cwbc.intervals import Array, band, bands, interval, meaning, student_t
 
 
 @pytest.mark.parametrize("degrees", [*range(1, 31), 100, 1000])
@@ -32,15 +32,18 @@ def test_the_interval_of_a_ratio_leaves_out_one_seed_at_a_time() -> None:
         mean = samples.mean(axis=0)
         return np.asarray(mean[0] / mean[1])
 
-    value, low, high = interval(np.array([[1.0, 2.0], [3.0, 4.0]]), ratio)
-    # left out in turn: 3 / 4 and 1 / 2; their deviation is 1 / 8 and sqrt(2 - 1) = 1
-    assert value == pytest.approx(4 / 6)
-    assert low == pytest.approx(4 / 6 - 12.706205 / 8)
-    # One seed gives 5 / 8 on average, 1 / 24 less than two. A bias that is b with two is b sqrt(2) with one.
-    assert high == pytest.approx(4 / 6 + 1 / 24 / (math.sqrt(2) - 1) + 12.706205 / 8)
+    value, low, high = interval(np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 6.0]]), ratio)
+    without = np.array([5 / 10, 3 / 8, 4 / 6])
+    reach = 4.302653 * without.std() * math.sqrt(2)
+    # A bias that is b with three seeds is b sqrt(3 / 2) with two.
+    bias = (without.mean() - 1 / 2) / (math.sqrt(3 / 2) - 1)
+    assert bias > 0
+    assert value == pytest.approx(6 / 12)
+    assert low == pytest.approx(1 / 2 - bias - reach)
+    assert high == pytest.approx(1 / 2 + reach)
 
 
-@given(st.integers(2, 6).flatmap(lambda seeds: arrays(np.float64, (seeds, 4), elements=st.floats(-99, 99))))
+@given(st.integers(3, 6).flatmap(lambda seeds: arrays(np.float64, (seeds, 4), elements=st.floats(-99, 99))))
 def test_an_interval_has_its_value_in_it_and_that_of_a_mean_in_its_middle(samples: Array) -> None:
     mean, low, high = interval(samples)
     np.testing.assert_allclose(low + high, 2 * mean, atol=1e-9)
@@ -49,10 +52,12 @@ def test_an_interval_has_its_value_in_it_and_that_of_a_mean_in_its_middle(sample
         assert low <= value <= high
 
 
-def test_one_seed_has_no_interval() -> None:
-    value, low, high = interval(np.array([[5.0]]))
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_one_and_two_seeds_are_too_few_for_an_interval(seeds: int) -> None:
+    value, low, high = interval(np.array([[5.0]] * seeds))
     assert value.tolist() == [5.0]
     assert np.isnan([low, high]).all()
+    assert meaning([seeds]) == "too few seeds for an interval"
 
 
 def test_pictures_show_two_seeds_as_they_are_and_more_by_their_interval() -> None:
@@ -60,7 +65,9 @@ def test_pictures_show_two_seeds_as_they_are_and_more_by_their_interval() -> Non
     np.testing.assert_array_equal(band(two), [[2.0, 4.5], [1.0, 4.0], [3.0, 5.0]])
     three = np.array([[1.0], [2.0], [3.0]])
     np.testing.assert_array_equal(band(three), interval(three))
-    assert meaning([1, 1]) == ""
-    assert meaning([2, 1]) == "what both seeds reach"
-    assert meaning([3]) == "95 % intervals over seeds"
-    assert "two" in meaning([3, 2])
+    assert meaning([3, 10]) == "95 % intervals over seeds"
+    assert meaning([3, 2]) == "95 % intervals over seeds; 2 are too few for an interval"
+    assert bands([1, 1]) == ""
+    assert bands([2, 1]) == "Bands span both seeds: too few seeds for an interval."
+    assert bands([3]) == "Bands are 95 % intervals over seeds."
+    assert bands([3, 2]) == "Bands are 95 % intervals over seeds; of two seeds, they span both."

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cwbc.intervals import Array
-from cwbc.reliability import Ends, calibration_error, monotonicity, retention
+from cwbc.reliability import Ends, calibration_error, has_fractions, monotonicity, retained, retention
 
-T = 12.706205  # Student's t of two seeds, whose error is half the distance of what each gives alone
+T = 4.302653  # Student's t of three seeds
 
 
 def alone(*curve: float) -> Array:
@@ -21,17 +21,20 @@ def value(ends: Ends) -> float:
 
 
 def test_the_calibration_error_by_hand() -> None:
-    scores, asked = np.array([[12.0, 20.0], [8.0, 30.0]]), np.array([10.0, 30.0])
-    # The means are 10 and 25, off by 0 and 5; the first seed alone is off by 2 and 10, the second by 2 and 0.
+    scores, asked = np.array([[14.0, 20.0], [8.0, 30.0], [8.0, 25.0]]), np.array([10.0, 30.0])
+    # The means are 10 and 25, off by 0 and 5; without each seed in turn 8 and 27.5, 11 and 22.5, 11 and 25.
+    without = np.array([(2 + 2.5) / 2, (1 + 7.5) / 2, (1 + 5) / 2])
+    bias = (without.mean() - 2.5) / (np.sqrt(3 / 2) - 1)
     found, low, high = calibration_error(scores, asked)
     assert found == pytest.approx(2.5)
-    assert high == pytest.approx(2.5 + T * (6 - 1) / 2)
+    assert bias > 0  # a distance is larger by chance
+    assert high == pytest.approx(2.5 + T * without.std() * np.sqrt(2))
     assert low == 0.0  # no error can be less
 
 
 def test_a_policy_that_does_as_it_is_told_has_no_calibration_error() -> None:
     asked = np.array([-20.0, 0.0, 50.0])
-    assert calibration_error(np.array([asked, asked]), asked) == pytest.approx((0.0, 0.0, 0.0))
+    assert calibration_error(np.array([asked] * 3), asked) == pytest.approx((0.0, 0.0, 0.0))
     # Too much is as far off as too little.
     assert value(calibration_error(asked[None] + 3, asked)) == pytest.approx(3.0)
     assert value(calibration_error(asked[None] - 3, asked)) == pytest.approx(3.0)
@@ -41,14 +44,14 @@ def test_the_monotonicity_by_hand() -> None:
     assert value(monotonicity(alone(10.0, 40.0, 30.0, 50.0))) == pytest.approx(1 - 10 / 50)
     # What counts is the whole way down, here 50 to 20 by way of 35, and not where the curve ends.
     assert value(monotonicity(alone(10.0, 50.0, 35.0, 40.0, 20.0, 45.0))) == pytest.approx(1 - 30 / 50)
-    # Each seed alone keeps 1 - 40 / 50 and 1 - 10 / 50; their mean, 30 50 25, keeps a half.
-    found = monotonicity(np.array([[30.0, 50.0, 10.0], [30.0, 50.0, 40.0]]))
-    assert found == pytest.approx((0.5, 0.0, 1.0))  # the reach T x 0.3 is more than is possible
+    # The means are 30 50 25.
+    found = monotonicity(np.array([[30.0, 50.0, 10.0], [30.0, 50.0, 25.0], [30.0, 50.0, 40.0]]))
+    assert found == pytest.approx((0.5, 0.0, 1.0))  # the interval would be wider than is possible
 
 
 def test_asking_for_more_that_never_gives_less_is_one() -> None:
-    for curve in ((5.0, 5.0, 9.0, 30.0), (-8.0, -3.0, 2.0), (7.0, 7.0, 7.0)):
-        assert monotonicity(np.array([curve, curve])) == pytest.approx((1.0, 1.0, 1.0))
+    for curve in ((5.0, 5.0, 9.0, 30.0), (-8.0, -3.0, 20.0), (7.0, 7.0, 7.0)):
+        assert monotonicity(np.array([curve] * 3)) == pytest.approx((1.0, 1.0, 1.0))
 
 
 def test_losing_more_than_everything_is_zero() -> None:
@@ -61,15 +64,34 @@ def test_the_noise_of_a_level_curve_does_not_add_up() -> None:
 
 
 def test_monotonicity_is_a_share_and_at_most_the_retention() -> None:
-    for scores in np.random.default_rng(0).normal(30, 10, size=(20, 3, 8)):
+    for scores in np.random.default_rng(0).normal(30, 3, size=(20, 3, 8)):
         found = value(monotonicity(scores))
         assert value(monotonicity(7 * scores)) == pytest.approx(found)
-        assert found <= value(retention(scores, far=7))
+        assert found <= value(retention(scores, far=7)) == value((retained(scores, far=7),) * 3)
 
 
 @pytest.mark.parametrize("scores", [alone(10.0), alone(-3.0, -1.0, 0.0), alone(1.0, np.nan, 2.0)])
 def test_what_cannot_be_computed_is_no_number(scores: Array) -> None:
     assert np.isnan(monotonicity(scores)).all()
+
+
+@pytest.mark.parametrize(
+    ("seeds", "defined"),
+    [
+        ([4.9], False),  # points of score
+        ([5.1], True),
+        ([-50.0], False),
+        ([20.0, 21.0, 22.0], True),
+        ([1.0, 20.0, 40.0], False),  # the interval reaches below 0
+        ([1.0, 40.0], True),  # two seeds have none
+    ],
+)
+def test_what_is_a_fraction_needs_a_best_point_clearly_above_zero(seeds: list[float], defined: bool) -> None:
+    scores = np.array([[best, -9.0] for best in seeds])
+    assert has_fractions(scores) == defined
+    assert np.isfinite(retained(scores, far=1)) == defined
+    for ends in (retention(scores, far=1), monotonicity(scores)):
+        assert np.isfinite(ends[0]) == defined
 
 
 def test_retention_is_of_what_is_known() -> None:

@@ -152,7 +152,7 @@ def test_an_item_from_data_to_report(
     assert summary["provenance"]["command"].startswith("cwbc reproduce max-return")
     assert "in which 2 cells came to an end" in summary["provenance"]["wall time"]
     page = (out / "report.html").read_text()
-    assert "Training loss" in page
+    assert "Prediction loss" in page
     assert "Returns in the data and in training" in page
     for claim in summary["claims"]:
         assert claim["text"] in said

@@ -182,7 +182,8 @@ class Report:
     fail_under: Limits = ()
     """Exit with 1 where the value of a method (not its interval) is below: ood_retention=0.9,at_expert=50.
     Each limit holds for all methods, or for one: rvs+cwbc:ood_retention=0.9.
-    Of ood_retention, monotonicity, at_dataset_best, at_expert, at_twice_expert, best_point."""
+    Of ood_retention, monotonicity, at_dataset_best, at_expert, at_twice_expert, best_point; where no expert
+    is published, at_best_plus_range takes the place of at_expert and at_twice_expert."""
     fail_over: Limits = ()
     """The same where it is above, for what is better when lower: calibration_error=5."""
 

@@ -236,8 +236,12 @@ class Session:
             self.say(f"{name}: already evaluated")
             tracking.show(read_sweeps([directory])[0], measured_on(directory))
             return
-        rows = len(policies.seeds) * len(targets) * episodes
-        self.say(f"{name}: {len(targets)} asked returns, {rows:,} episodes")
+        if policies.design.method.condition is None:
+            rows = len(policies.seeds) * episodes
+            self.say(f"{name}: takes no target, {rows:,} episodes")
+        else:
+            rows = len(policies.seeds) * len(targets) * episodes
+            self.say(f"{name}: {len(targets)} target returns, {rows:,} episodes")
         with progress(self.console, f"evaluating {name}", policies.design.horizon, "steps") as update:
             asked = (environment, targets, episodes)
             sweep, dataset = measure(directory, policies, *asked, update, illustrated=illustrated)

@@ -36,10 +36,10 @@ def evaluate(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Sweep:
-    """Ask every policy for every target return, `episodes` times each.
+    """Condition every policy on every target return, `episodes` times each.
 
-    Episode e of a policy begins in the same state for every target and method, so that they are compared on
-    equal terms.
+    A method that takes no target is evaluated once, whatever the targets. Episode e of a policy begins in the
+    same state for every target and method, so that they are compared on equal terms.
 
     Args:
         progress: told the number of timesteps done.
@@ -47,6 +47,8 @@ def evaluate(
     asked = np.unique(np.asarray(targets, np.float64))
     if not asked.size or not np.isfinite(asked).all():
         raise InputError(f"targets must be at least one finite number; got {list(targets)}")
+    takes_target = policies.design.method.condition is not None
+    asked = asked if takes_target else np.zeros(1)  # it is not given to the policy
     require(episodes >= 1, "episodes", episodes, "at least 1")
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(asked), episodes)
@@ -63,13 +65,14 @@ def evaluate(
         _roll_out(_split(policies, rows, environment), rows, simulator, progress)
     finally:
         simulator.close()
-    return Sweep(
+    sweep = Sweep(
         method=policies.design.method.name,
         seeds=np.asarray(policies.seeds, np.int64),
         targets=asked,
         returns=rows.returns.reshape(shape),
         lengths=rows.lengths.reshape(shape),
     )
+    return sweep if takes_target else sweep.once()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -81,8 +81,8 @@ def _differences(directory: Path, environment: str, targets: tuple[float, ...], 
         found.append(f"{len(sweep.seeds)} seeds, now {len(seeds)}{_others(sweep.seeds, seeds)}")
     if was != environment:
         found.append(f"in {was}, now in {environment}")
-    if asked != targets:
-        found.append(f"{len(asked)} asked returns, now {len(targets)}{_others(asked, targets)}")
+    if sweep.takes_target and asked != targets:
+        found.append(f"{len(asked)} target returns, now {len(targets)}{_others(asked, targets)}")
     if each != episodes:
         found.append(f"{each} episodes each, now {episodes}")
     return found
@@ -150,7 +150,9 @@ def read_sweeps(directories: list[Path]) -> list[Sweep]:
         found = read_results(directory / runs.RESULTS)
         if len(found) != 1:
             raise InputError(f"{directory / runs.RESULTS} holds {len(found)} methods; a run has one")
-        sweeps += found
+        # Earlier versions evaluated a method that takes no target at all of them.
+        unconditioned = runs.read_config(directory)["method"].get("condition", "unknown") is None
+        sweeps += [sweep.once() for sweep in found] if unconditioned else found
     methods = [sweep.method for sweep in sweeps]
     for method in {method for method in methods if methods.count(method) > 1}:
         alike = [place for place, name in enumerate(methods) if name == method]

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from cwbc.errors import InputError, unknown
 from cwbc.results import MethodSummary
+from cwbc.tasks import Task, landmarks
 
 Metric = Literal[
     "ood_retention",
@@ -17,10 +18,12 @@ Metric = Literal[
     "at_dataset_best",
     "at_expert",
     "at_twice_expert",
+    "at_best_plus_range",
     "best_point",
     "calibration_error",
 ]
 METRICS: tuple[Metric, ...] = get_args(Metric)
+FOLLOWING: tuple[Metric, ...] = ("ood_retention", "monotonicity", "calibration_error")  # of a target
 LOWER: tuple[Metric, ...] = ("calibration_error",)  # is better; of all others, higher is
 _COMMA = re.compile(r",(?![^(]*\))")  # not in brackets, where runs of one method have their settings
 FRACTIONS: tuple[Metric, ...] = ("ood_retention", "monotonicity")
@@ -42,9 +45,13 @@ class Gate:
     def _wanted(self) -> str:
         return f"at {'most' if self.metric in LOWER else 'least'} {self.limit:g}"
 
+    def is_about(self, name: str, takes_target: bool) -> bool:
+        """Whether the limit holds for a method; one that takes no target has nothing to follow."""
+        return self.method in (None, name) and (takes_target or self.metric not in FOLLOWING)
+
     def failure(self, name: str, summary: MethodSummary) -> str | None:
         """How a method fails, or None where it does not; what could not be computed fails."""
-        lower, point = self.metric in LOWER, summary[self.metric]
+        lower, point = self.metric in LOWER, summary.get(self.metric)
         if point is None or point["value"] is None:
             return f"{name}: {self.metric} could not be computed; wanted {self._wanted}"
         value = point["value"]
@@ -54,19 +61,33 @@ class Gate:
         return None
 
 
-def parse(fail_under: Iterable[str], fail_over: Iterable[str]) -> list[Gate]:
+def metrics_of(task: Task) -> tuple[Metric, ...]:
+    """What may be limited on a task: without a published expert there are no scores at its return."""
+    named = {mark.key for mark in landmarks(task, 0.0)}
+    return tuple(metric for metric in METRICS if not metric.startswith("at_") or metric in named)
+
+
+def parse(
+    fail_under: Iterable[str], fail_over: Iterable[str], metrics: Sequence[Metric] = METRICS
+) -> list[Gate]:
     """The gates of two options, each of which may be given several times and hold several limits."""
+    given = {"--fail-under": fail_under, "--fail-over": fail_over}
     return [
-        *(_gate("--fail-under", text.strip()) for texts in fail_under for text in _COMMA.split(texts)),
-        *(_gate("--fail-over", text.strip()) for texts in fail_over for text in _COMMA.split(texts)),
+        _gate(option, text.strip(), metrics)
+        for option, several in given.items()
+        for texts in several
+        for text in _COMMA.split(texts)
     ]
 
 
-def check_methods(gates: Iterable[Gate], methods: Sequence[str]) -> None:
-    """Refuse a gate for a method that is not there: it would never fail."""
+def check_methods(gates: Iterable[Gate], takes_target: Mapping[str, bool]) -> None:
+    """Refuse a gate that would never fail: for a method that is not there, or that has no such metric."""
     for gate in gates:
-        if gate.method is not None and gate.method not in methods:
-            raise unknown("method", gate.method, methods)
+        if gate.method is not None and gate.method not in takes_target:
+            raise unknown("method", gate.method, takes_target)
+        if not any(gate.is_about(name, takes) for name, takes in takes_target.items()):
+            who = gate.method or ", ".join(takes_target)
+            raise InputError(f"{gate}: {who} takes no target, so there is no {gate.metric} to limit")
 
 
 def failures(gates: Iterable[Gate], methods: Mapping[str, MethodSummary]) -> list[str]:
@@ -75,20 +96,23 @@ def failures(gates: Iterable[Gate], methods: Mapping[str, MethodSummary]) -> lis
         gate.failure(name, summary)
         for gate in gates
         for name, summary in methods.items()
-        if gate.method in (None, name)
+        if gate.is_about(name, summary["takes_target"])
     ]
     return [line for line in found if line is not None]
 
 
-def _gate(option: str, text: str) -> Gate:
+def _gate(option: str, text: str, metrics: Sequence[Metric]) -> Gate:
     what, _, number = text.rpartition("=")
     method, _, name = what.rpartition(":")
     example = "ood_retention=0.9" if option == "--fail-under" else "calibration_error=5"
     if not name:
         raise InputError(f"{option} takes METRIC=NUMBER, such as {example}; got {text!r}")
-    metric = next((metric for metric in METRICS if metric == name), None)
+    metric = next((metric for metric in metrics if metric == name), None)
+    if metric is None and name in METRICS:
+        known = ", ".join(metrics)
+        raise InputError(f"{option}: there is no {name} on this task; known: {known}")
     if metric is None:
-        raise unknown(f"metric for {option}", name, METRICS)
+        raise unknown(f"metric for {option}", name, metrics)
     better, its_option = ("lower", "--fail-over") if metric in LOWER else ("higher", "--fail-under")
     if option != its_option:
         raise InputError(f"{metric} is better when {better}; give {its_option} {text}")

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 @dataclasses.dataclass(frozen=True)
 class History:
-    """The losses of one run, and what it drew from the data."""
+    """The prediction losses of one run, and what it drew from the data."""
 
     steps: NDArray[np.int64]  # [row]
-    losses: NDArray[np.float64]  # [row, seed], means over the steps since the row before
+    losses: NDArray[np.float64]  # [row, seed], prediction losses: means over the steps since the row before
     weighting: Mapping[str, Any]  # as in config.json
     drawn: tuple[float, ...] | None  # [bin] of the dataset's histogram; None where a run did not keep it
 
@@ -23,11 +23,13 @@ class History:
     def of(cls, config: Mapping[str, Any], metrics: list[dict[str, Any]]) -> History:
         """The history that the files of a run tell; damaged or missing rows are left out."""
         seeds = len(config["seeds"])
-        rows = [row for row in metrics if isinstance(row.get("loss"), list) and len(row["loss"]) == seeds]
+        # Without a regularizer the prediction loss is the whole loss, and some versions record only that.
+        found = [(row.get("step"), row.get("prediction", row.get("loss"))) for row in metrics]
+        rows = [(step, losses) for step, losses in found if isinstance(losses, list) and len(losses) == seeds]
         drawn = config.get("drawn")
         return cls(
-            np.array([row["step"] for row in rows], np.int64),
-            np.array([row["loss"] for row in rows], np.float64).reshape(-1, seeds),
+            np.array([step for step, _ in rows], np.int64),
+            np.array([losses for _, losses in rows], np.float64).reshape(-1, seeds),
             config["method"]["weighting"],
             None if drawn is None else tuple(drawn),
         )

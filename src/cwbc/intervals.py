@@ -16,6 +16,9 @@ NORMAL = 1.959964  # the 97.5 % point of the normal distribution
 _FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139)
 
 
+LEAST = 3  # seeds that an interval takes: that of two is twelve times as wide as they are apart
+
+
 def student_t(degrees: int) -> float:
     """The 97.5 % point of Student's t distribution (Abramowitz and Stegun, 26.7.5, for many degrees)."""
     if degrees <= len(_FEW):
@@ -35,7 +38,7 @@ def mean_over_seeds(samples: Array) -> Array:
 def interval(
     samples: Array, statistic: Callable[[Array], Array] = mean_over_seeds
 ) -> tuple[Array, Array, Array]:
-    """A statistic of samples [seed, ...] and the low and high ends of its interval; NaN ends for one seed.
+    """A statistic of samples [seed, ...] and the low and high ends of its interval; NaN ends of few seeds.
 
     Jackknife error times Student's t: for a mean exactly the textbook interval, and unlike a bootstrap
     it needs no random numbers and is not far too narrow with the three to ten seeds people can afford.
@@ -47,7 +50,7 @@ def interval(
     samples = np.where(np.isfinite(samples), samples, np.nan)  # inf - inf would warn on the way to NaN
     value = statistic(samples)
     seeds = len(samples)
-    if seeds < 2:
+    if seeds < LEAST:
         return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
     without = np.stack([statistic(np.delete(samples, seed, axis=0)) for seed in range(seeds)])
     error = without.std(axis=0) * math.sqrt(seeds - 1)
@@ -57,19 +60,26 @@ def interval(
 
 
 def band(samples: Array) -> tuple[Array, Array, Array]:
-    """The mean over seeds and what pictures show around it: the interval, or of two seeds the two themselves.
-
-    The interval of two is twelve times as wide as they are apart, and would hide all else.
-    """
+    """The mean over seeds and what charts show around it: the interval, or the range of two seeds."""
     if len(samples) != 2:
         return interval(samples)
     return mean_over_seeds(samples), samples.min(axis=0), samples.max(axis=0)
 
 
 def meaning(seeds: Collection[int]) -> str:
-    """What bands are, for runs with these numbers of seeds; nothing where all have one."""
+    """What is shown around means over these numbers of seeds, in words."""
+    few = sorted(count for count in set(seeds) if count < LEAST)
+    if not few:
+        return "95 % intervals over seeds"
+    if max(seeds) < LEAST:
+        return "too few seeds for an interval"
+    return f"95 % intervals over seeds; {' or '.join(map(str, few))} are too few for an interval"
+
+
+def bands(seeds: Collection[int]) -> str:
+    """What the bands of a chart are, as a sentence; empty where there are none."""
     if max(seeds) < 2:
         return ""
     if max(seeds) == 2:
-        return "what both seeds reach"
-    return "95 % intervals over seeds" + (", or both where there are two" if 2 in seeds else "")
+        return "Bands span both seeds: too few seeds for an interval."
+    return f"Bands are 95 % intervals over seeds{'; of two seeds, they span both' * (2 in seeds)}."

@@ -22,17 +22,18 @@ from cwbc.finished import (
     read_history,
     read_sweeps,
 )
-from cwbc.plain_text import output, say
-from cwbc.reporting import summary_table, write_report
+from cwbc.plain_text import output, printable, say
+from cwbc.recommendation import recommend
+from cwbc.reporting import Summary, summary_table, write_report
+from cwbc.reporting.report import training_warnings
 from cwbc.reporting.terminal import ReliabilityChart
-from cwbc.wording import differing_in_words, headline, obedience_in_words
+from cwbc.wording import calibration_in_words, differing_in_words, finding
 
 
 def report(command: cli.Report) -> int:
     """Write a report of finished runs; 1 where one of them is beyond a limit that was given."""
     if not command.runs:
         raise InputError("give at least one run directory")
-    limits = gates.parse(command.fail_under, command.fail_over)
     each_once: dict[Path, Path] = {}
     for directory in (directory for name in command.runs for directory in find_runs(Path(name))):
         each_once.setdefault(directory.resolve(), directory)
@@ -43,6 +44,8 @@ def report(command: cli.Report) -> int:
     check_place(out)
     if out.is_dir() and not os.access(out, os.W_OK):
         raise InputError(f"{out} cannot be written to; give another --out")
+    metrics = gates.metrics_of(_one_dataset(found).task) if command.fail_under or command.fail_over else ()
+    limits = gates.parse(command.fail_under, command.fail_over, metrics)
     failures = write_held(out, found, limits)
     for line in failures:
         say(f"failed: {line}")
@@ -61,7 +64,7 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     """Write the report of several runs and print the finding; hands back a line for every limit not kept."""
     dataset = _one_dataset(directories)
     sweeps = read_sweeps(directories)
-    gates.check_methods(limits, [sweep.method for sweep in sweeps])
+    gates.check_methods(limits, {sweep.method: sweep.takes_target for sweep in sweeps})
     histories = {
         sweep.method: read_history(directory) for sweep, directory in zip(sweeps, directories, strict=True)
     }
@@ -70,14 +73,22 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     }
     origin = provenance(directories, names=[sweep.method for sweep in sweeps])
     summary = write_report(out, sweeps, dataset, origin, histories, measured)
-    console = Console()
-    console.print(summary_table(summary))
-    console.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
-    methods = summary["methods"]
-    for line in (headline(methods, dataset), *obedience_in_words(methods), *differing_in_words(methods)):
-        console.print(line, highlight=False, markup=False)
-    console.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
+    show(out, summary, dataset)
     return gates.failures(limits, summary["methods"])
+
+
+def show(out: Path, summary: Summary, dataset: DatasetSummary) -> None:
+    """Print the table and the chart of a report, what was found and what to deploy."""
+    console, methods = Console(), summary["methods"]
+    console.print(summary_table(summary))
+    console.print(ReliabilityChart(methods, dataset.task, dataset.best))
+    lines = [f"training warning: {text}" for text in training_warnings(methods)]
+    lines += [finding(methods, dataset), *calibration_in_words(methods), *differing_in_words(methods)]
+    if (recommended := recommend(methods, dataset)) is not None:
+        lines += ["", recommended.sentence(), *(f"- {caveat}" for caveat in recommended.caveats)]
+    for line in lines:
+        console.print(printable(line), highlight=False, markup=False)
+    console.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _one_dataset(directories: list[Path]) -> DatasetSummary:

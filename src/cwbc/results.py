@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,19 @@ from numpy.typing import NDArray
 from cwbc.errors import InputError
 from cwbc.intervals import Array, interval
 from cwbc.reliability import best_point, calibration_error, monotonicity, retention
-from cwbc.tasks import Task
+from cwbc.tasks import Task, landmarks
 
 COLUMNS = ("method", "seed", "target", "episode", "return", "normalized", "length")
 
-_Cell = tuple[int, float, int]  # seed, target, episode
+_Cell = tuple[int, float | None, int]  # seed, target, episode
 
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """The achieved returns of one method at every asked return."""
+    """The achieved returns of one method at every target return.
+
+    A method that takes no target is evaluated once: its only target is NaN, and empty in results.csv.
+    """
 
     method: str
     seeds: NDArray[np.int64]  # [seed]
@@ -40,21 +43,38 @@ class Sweep:
         """How many episodes have no return, since their simulation broke down. [target]"""
         return np.count_nonzero(~np.isfinite(self.returns), axis=(0, 2))
 
+    @property
+    def takes_target(self) -> bool:
+        """Whether the method is conditioned on a target return."""
+        return bool(np.isfinite(self.targets).all())
+
+    def once(self) -> Sweep:
+        """The sweep of a method that takes no target, which may have been evaluated at several: one of them.
+
+        Episode e begins in the same state for every target, so the others are the same episodes again.
+        """
+        if not self.takes_target:
+            return self
+        returns, lengths = self.returns[:, :1], self.lengths[:, :1]
+        return Sweep(self.method, self.seeds, np.array([np.nan]), returns, lengths)
+
     def asked(self, target: float) -> int | None:
-        """The index of a target, or None where it was not asked."""
+        """The index of a target, or None where it was not evaluated; a method without one has one index."""
+        if not self.takes_target:
+            return 0
         nearest = int(np.argmin(np.abs(self.targets - target)))
         return nearest if same_target(float(self.targets[nearest]), target) else None
 
 
 def same_target(one: float, other: float) -> bool:
-    """Whether two asked returns mean the same one."""
+    """Whether two target returns mean the same one."""
     # The absolute part forgives that sweeps round their targets to six decimals, the relative one what
     # 32 bits leave out. More it must not: returns of a million may well differ by one.
     return math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-6)
 
 
 class Measure(TypedDict):
-    """A number with its 95 % interval over seeds (None for one seed)."""
+    """A number with its 95 % interval over seeds (None of fewer than three)."""
 
     value: float | None
     low: float | None
@@ -62,15 +82,15 @@ class Measure(TypedDict):
 
 
 class Point(Measure):
-    """A number at an asked return."""
+    """A number at a target return; None for a method that takes no target."""
 
-    target: float
+    target: float | None
 
 
 CurvePoint = TypedDict(
     "CurvePoint",
     {
-        "target": float,
+        "target": float | None,
         "return": float | None,
         "return_low": float | None,
         "return_high": float | None,
@@ -82,19 +102,25 @@ CurvePoint = TypedDict(
 
 
 class MethodSummary(TypedDict):
-    """One method in summary.json; the points are normalized scores, None where not asked."""
+    """One method in summary.json; the points are normalized scores, None where not evaluated.
+
+    What is said about following a target is None for a method that takes none, and has one score everywhere.
+    """
 
     seeds: int
     episodes: int  # per seed and target
+    takes_target: bool
     at_dataset_best: Point | None
-    at_expert: Point | None
-    at_twice_expert: Point | None
+    at_expert: NotRequired[Point | None]  # where an expert is published
+    at_twice_expert: NotRequired[Point | None]
+    at_best_plus_range: NotRequired[Point | None]  # where none is
     best_point: Point
-    ood_retention: Point | None  # a fraction: at_twice_expert / best_point
-    # in points of score: the mean of |achieved - asked| over the targets up to the dataset's best
+    ood_retention: Point | None  # a fraction: the score at the farthest of these targets / best_point
+    # in points of score: the mean of |achieved - target| over the targets up to the dataset's best
     calibration_error: Measure | None
-    # a fraction: 1 - the most that asking for more loses anywhere on the curve / best_point, at least 0
+    # a fraction: 1 - the largest loss from raising the target anywhere on the curve / best_point, at least 0
     monotonicity: Measure | None
+    training_warnings: list[str]
     curve: list[CurvePoint]
 
 
@@ -118,8 +144,8 @@ def _episodes(sweep: Sweep, task: Task) -> Iterator[tuple[object, ...]]:
         # float() and int(): NumPy's own scalars would print as np.float64(...)
         seed, target = int(sweep.seeds[s]), float(sweep.targets[t])
         achieved, score = float(sweep.returns[s, t, e]), float(scores[s, t, e])
-        length = int(sweep.lengths[s, t, e])
-        yield (sweep.method, seed, repr(target), e, repr(achieved), repr(score), length)
+        length, asked = int(sweep.lengths[s, t, e]), repr(target) if sweep.takes_target else ""
+        yield (sweep.method, seed, asked, e, repr(achieved), repr(score), length)
 
 
 def read_results(path: Path) -> list[Sweep]:
@@ -153,14 +179,14 @@ def _rows(path: Path) -> Iterator[tuple[int, str, _Cell, tuple[float, int]]]:
         for row in filter(None, reader):  # empty lines are none
             try:
                 method, seed, target, episode, achieved, score, length = pick(row)
-                cell = int(seed), float(target), int(episode)
+                cell = int(seed), float(target) if target else None, int(episode)
                 measured, _ = (float(achieved), int(length)), float(score)
             except (ValueError, IndexError):  # the latter where a row is too short
                 mistake = _mistake(dict(zip(found, row, strict=False)))
                 raise InputError(f"{path}, line {reader.line_num}: {mistake}") from None
             place = f"{path}, line {reader.line_num}"
-            if not math.isfinite(cell[1]):  # a simulator may explode, but nobody asks for NaN
-                raise InputError(f"{place}: target is {target!r}; expected a finite number")
+            if cell[1] is not None and not math.isfinite(cell[1]):  # a simulator may explode, a target not
+                raise InputError(f"{place}: target is {target!r}; expected a finite number, or nothing")
             if max(abs(cell[0]), abs(measured[1])) >= 2**63:
                 raise InputError(f"{place}: seed {seed}, length {length}; expected whole numbers below 2^63")
             yield reader.line_num, method, cell, measured
@@ -170,6 +196,8 @@ def _mistake(row: dict[str, str]) -> str:
     """What is wrong in a row that cannot be read."""
     for column in COLUMNS[1:]:
         text, is_whole = row.get(column, ""), column in ("seed", "episode", "length")
+        if column == "target" and not text:  # a method may take none
+            continue
         try:
             int(text) if is_whole else float(text)
         except ValueError:
@@ -183,7 +211,12 @@ def _name(method: str, cell: _Cell) -> str:
 
 def _sweep(path: Path, method: str, cells: dict[_Cell, tuple[float, int]]) -> Sweep:
     seeds = list(dict.fromkeys(seed for seed, _, _ in cells))
-    targets = sorted({target for _, target, _ in cells})
+    asked = {target for _, target, _ in cells}
+    if None in asked and len(asked) > 1:
+        raise InputError(
+            f"{path}: method {method!r} has lines with and without a target; expected one or the other"
+        )
+    targets = sorted(asked, key=lambda target: target or 0.0)
     episodes = sorted({episode for _, _, episode in cells})
     grid = list(itertools.product(seeds, targets, episodes))
     if missing := [cell for cell in grid if cell not in cells]:
@@ -196,48 +229,63 @@ def _sweep(path: Path, method: str, cells: dict[_Cell, tuple[float, int]]) -> Sw
     return Sweep(
         method,
         np.array(seeds, np.int64),
-        np.array(targets, np.float64),
+        np.array(targets, np.float64),  # None becomes NaN
         np.array(returns, np.float64).reshape(shape),
         np.array(lengths, np.int64).reshape(shape),
     )
 
 
-def summarize(sweep: Sweep, task: Task, best: float) -> MethodSummary:
+def summarize(sweep: Sweep, task: Task, best: float, training_warnings: Sequence[str] = ()) -> MethodSummary:
     """The numbers of summary.json; `best` is the dataset's best return."""
     returns = sweep.returns.mean(axis=2)  # [seed, target]: episodes of one seed are not independent trainings
     scores = task.normalize(returns)
-    return_ends, score_ends = interval(returns), interval(scores)
+    score_ends, top = interval(scores), best_point(scores)
 
     def at(index: int | None) -> Point | None:
         return None if index is None else _point(sweep.targets[index], [end[index] for end in score_ends])
 
-    far, top = sweep.asked(task.far_return), best_point(scores)
-    within = np.array([target <= best or same_target(target, best) for target in sweep.targets.tolist()])
-    asked = task.normalize(sweep.targets[within])
-    points = zip(sweep.targets, *return_ends, *score_ends, strict=True)
-    return {
+    summary: dict[str, object] = {
         "seeds": len(sweep.seeds),
         "episodes": sweep.returns.shape[2],
-        "at_dataset_best": at(sweep.asked(best)),
-        "at_expert": at(sweep.asked(task.expert_return)),
-        "at_twice_expert": at(far),
-        "best_point": _point(sweep.targets[top], [end[top] for end in score_ends]),
+        "takes_target": sweep.takes_target,
+        **{mark.key: at(sweep.asked(mark.target)) for mark in landmarks(task, best)},
+        "best_point": at(top),
+        **_following(sweep, task, best, scores),
+        "training_warnings": list(training_warnings),
+        "curve": _curve(sweep.targets, interval(returns), score_ends),
+    }
+    return cast(MethodSummary, summary)
+
+
+def _following(sweep: Sweep, task: Task, best: float, scores: Array) -> dict[str, Measure | None]:
+    """How well a method follows its target; nothing of one that takes none."""
+    if not sweep.takes_target:
+        return dict.fromkeys(("ood_retention", "calibration_error", "monotonicity"))
+    far = sweep.asked(task.far_return)
+    within = np.array([target <= best or same_target(target, best) for target in sweep.targets.tolist()])
+    asked = task.normalize(sweep.targets[within])
+    return {
         "ood_retention": None if far is None else _retention(scores, far, sweep.targets[far]),
         "calibration_error": _measure(calibration_error(scores[:, within], asked)),
         "monotonicity": _measure(monotonicity(scores)),
-        "curve": [
-            {
-                "target": float(target),
-                "return": _finite(value),
-                "return_low": _finite(low),
-                "return_high": _finite(high),
-                "normalized": _finite(score),
-                "normalized_low": _finite(score_low),
-                "normalized_high": _finite(score_high),
-            }
-            for target, value, low, high, score, score_low, score_high in points
-        ],
     }
+
+
+def _curve(targets: Array, returns: Sequence[Array], scores: Sequence[Array]) -> list[CurvePoint]:
+    return [
+        {
+            "target": _finite(target),
+            "return": _finite(value),
+            "return_low": _finite(low),
+            "return_high": _finite(high),
+            "normalized": _finite(score),
+            "normalized_low": _finite(score_low),
+            "normalized_high": _finite(score_high),
+        }
+        for target, value, low, high, score, score_low, score_high in zip(
+            targets, *returns, *scores, strict=True
+        )
+    ]
 
 
 def _retention(scores: Array, far: int, target: float) -> Point | None:
@@ -252,7 +300,7 @@ def _measure(ends: Sequence[Array]) -> Measure | None:
 
 def _point(target: float, ends: Sequence[Array]) -> Point:
     value, low, high = map(_finite, ends)
-    return {"target": float(target), "value": value, "low": low, "high": high}
+    return {"target": _finite(np.asarray(target)), "value": value, "low": low, "high": high}
 
 
 def _finite(number: Array) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """The yardsticks of one family of environments."""
+    """The yardsticks of one family of environments; without published ones, those of the dataset."""
 
-    expert_return: float  # "1x expert" of the sweep
-    random_score: float  # the return that scores 0
-    expert_score: float  # the return that scores 100
-    far_return: float  # the far end of the sweep, "2x expert"
+    expert_return: float  # "1x expert" of the sweep; unpublished: the dataset's best
+    random_score: float  # the return that scores 0; unpublished: the dataset's lowest
+    expert_score: float  # the return that scores 100; unpublished: the dataset's best
+    far_return: float  # the far end of the sweep: "2x expert"; unpublished: the dataset's best + range
     near_return: float  # the near end of the sweep
     noise: float | None = None  # sigma of the conservative regularizer, where published
     return_scale: float | None = None  # Decision Transformer's divisor, where published
@@ -29,6 +30,41 @@ class Task:
         """The paper's sweep (20 evenly spaced targets and the expert return) and the dataset's best."""
         sweep = np.linspace(self.near_return, self.far_return, 20)
         return tuple(sorted({round(float(t), 6) for t in (*sweep, self.expert_return, best)}))
+
+    def to_json(self) -> dict[str, Any]:
+        """What scores mean, in names that fit the task."""
+        if self.published:
+            return dataclasses.asdict(self)
+        return {
+            "published": False,
+            "return_of_score_0": self.random_score,
+            "return_of_score_100": self.expert_score,
+            "near_return": self.near_return,
+            "far_return": self.far_return,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class Landmark:
+    """A target return that has a name."""
+
+    key: Literal["at_dataset_best", "at_expert", "at_twice_expert", "at_best_plus_range"]  # in summary.json
+    label: str
+    phrase: str  # completes "conditioned on ..."
+    target: float
+
+
+def landmarks(task: Task, best: float) -> tuple[Landmark, ...]:
+    """The named targets of a task, the farthest last; without published references there is no expert."""
+    data_best = Landmark("at_dataset_best", "dataset's best", "the dataset's best return", best)
+    if not task.published:
+        phrase = "the dataset's best return plus its range"
+        return data_best, Landmark("at_best_plus_range", "best + range", phrase, task.far_return)
+    return (
+        data_best,
+        Landmark("at_expert", "1× expert", "the expert return", task.expert_return),
+        Landmark("at_twice_expert", "2× expert", "twice the expert return", task.far_return),
+    )
 
 
 def _locomotion(expert_return: float, random_score: float, expert_score: float) -> Task:

@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cwbc.results import Measure, MethodSummary, Sweep
-from cwbc.tasks import Task
+from cwbc.tasks import landmarks
 
 if TYPE_CHECKING:
     from cwbc.dataset_summary import DatasetSummary
 
 PERCENT = "\u00a0%"  # the space does not break, so no line starts with a percent sign
-
-
-@dataclasses.dataclass(frozen=True)
-class Landmark:
-    """An asked return that has a name."""
-
-    key: Literal["at_dataset_best", "at_expert", "at_twice_expert"]  # in a method's summary
-    label: str
-    phrase: str  # completes "asked for ..."
-    target: float
-
-
-def landmarks(task: Task, best: float) -> tuple[Landmark, ...]:
-    """The named targets of a task; without published references there is no expert to name."""
-    data_best = Landmark("at_dataset_best", "dataset's best", "the dataset's best return", best)
-    if not task.published:
-        phrase = "one whole return range beyond the dataset's best"
-        return (data_best, Landmark("at_twice_expert", "one range beyond", phrase, task.far_return))
-    return (
-        data_best,
-        Landmark("at_expert", "1× expert", "the expert return", task.expert_return),
-        Landmark("at_twice_expert", "2× expert", "twice the expert return", task.far_return),
-    )
+_MOST_NAMED = 4  # methods in a sentence; of more, the first and the last
 
 
 def amount(value: float) -> str:
@@ -55,87 +33,122 @@ def percent(value: float) -> str:
     return f"{round(100 * value)}{PERCENT}".replace("-", "−")
 
 
+def retention_percent(value: float) -> str:
+    """OOD retention in whole percents: of a score below 0, nothing of the best one is retained."""
+    return percent(max(value, 0.0))
+
+
 def value_and_interval(point: Measure | None, fraction: bool = False) -> tuple[str, str]:
     """A number in two texts: its value, and its interval or nothing; a dash where it is absent."""
     if point is None or point["value"] is None:
         return "–", ""
-    shown = percent if fraction else score
+    shown = retention_percent if fraction else score
     if point["low"] is None or point["high"] is None:
         return shown(point["value"]), ""
     return shown(point["value"]), f"{shown(point['low']).removesuffix(PERCENT)} to {shown(point['high'])}"
 
 
-def headline(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> str:
-    """The finding in one sentence, about the farthest named target that every method was asked for."""
-    for mark in reversed(landmarks(dataset.task, dataset.best)):
-        points = {name: method[mark.key] for name, method in methods.items()}
-        values = {name: p["value"] for name, p in points.items() if p is not None and p["value"] is not None}
-        if len(values) == len(methods):
-            retentions = {name: method["ood_retention"] for name, method in methods.items()}
-            shares = {name: None if kept is None else kept["value"] for name, kept in retentions.items()}
-            if mark.key != "at_twice_expert":
-                return f"Asked for {mark.phrase}, {scored(values)}{_doubt(points, values)}."
-            return f"Asked for {mark.phrase}, {kept_in_words(shares, values)}{_doubt(retentions, values)}."
-    tops = {name: method["best_point"]["value"] for name, method in methods.items()}
-    found = {name: top for name, top in tops.items() if top is not None}
-    return f"At its best asked return, {scored(found)}." if found else "No score could be measured."
+def overlap(one: Measure | None, other: Measure | None) -> bool:
+    """Whether both have an interval, and these overlap."""
+    if one is None or other is None:
+        return False
+    (low, high), (other_low, other_high) = (one["low"], one["high"]), (other["low"], other["high"])
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return low <= other_high and other_low <= high
 
 
-def _doubt(measures: Mapping[str, Measure | None], values: Mapping[str, float]) -> str:
-    """What a headline about two methods has to admit where its numbers do not tell them apart."""
-    if len(values) != 2:
+def finding(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> str:
+    """What was found in a sentence or two, about the farthest named target that every method was given."""
+    following = {name: method for name, method in methods.items() if method["takes_target"]}
+    told = [_finding(following, dataset)] if following else []
+    told += [
+        f"{name} takes no target and scores {score(value)}."
+        for name, method in methods.items()
+        if name not in following and (value := method["best_point"]["value"]) is not None
+    ]
+    return " ".join(told) or "No score could be evaluated."
+
+
+def _finding(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> str:
+    marks = landmarks(dataset.task, dataset.best)
+    for mark in reversed(marks):
+        points = {name: method.get(mark.key) for name, method in methods.items()}
+        values = _values(points)
+        if len(values) < len(methods):
+            continue
+        where = f"At {mark.phrase}"
+        if mark is not marks[-1]:
+            return f"{where}, {scored(values)}{overlap_in_words(points, values)}."
+        found = {name: method["ood_retention"] for name, method in methods.items()}
+        fractions = {name: None if point is None else point["value"] for name, point in found.items()}
+        return f"{where}, {retention_in_words(fractions, values)}{overlap_in_words(found, values)}."
+    values = _values({name: method["best_point"] for name, method in methods.items()})
+    return f"At its best target, {scored(values)}." if values else "No score could be evaluated."
+
+
+def _values(points: Mapping[str, Measure | None]) -> dict[str, float]:
+    """The values of those that have one."""
+    return {name: p["value"] for name, p in points.items() if p is not None and p["value"] is not None}
+
+
+def overlap_in_words(measures: Mapping[str, Measure | None], values: Mapping[str, float]) -> str:
+    """Which intervals overlap, so that their methods are not told apart; nothing where none do."""
+    order = [name for name in sorted(values, key=lambda name: -values[name]) if measures[name] is not None]
+    pairs = [pair for pair in itertools.combinations(order, 2) if overlap(*(measures[each] for each in pair))]
+    if not pairs:
         return ""
-    ends = [measures[name] for name in values]
-    lows = [end["low"] for end in ends if end is not None and end["low"] is not None]
-    highs = [end["high"] for end in ends if end is not None and end["high"] is not None]
-    is_known = len(lows) == len(highs) == 2
-    return "; their 95\u00a0% intervals overlap" if is_known and max(lows) <= min(highs) else ""
+    if len(values) == 2:
+        return f"; their 95{PERCENT} intervals overlap"
+    if len(pairs) == math.comb(len(values), 2):
+        return f"; all their 95{PERCENT} intervals overlap"
+    if len(order) > _MOST_NAMED:
+        return f"; {len(pairs)} pairs of their 95{PERCENT} intervals overlap"
+    told = [f"{one} and {other}" for one, other in pairs]
+    return f"; the 95{PERCENT} intervals of {', of '.join(told)} overlap"
 
 
 def asked_alike(methods: Mapping[str, MethodSummary]) -> bool:
-    """Whether all were asked for the same returns, and what depends on all of these can be compared."""
-    return len({tuple(point["target"] for point in method["curve"]) for method in methods.values()}) == 1
+    """Whether all that take a target were given the same, and what depends on all of these is comparable."""
+    given = [method["curve"] for method in methods.values() if method["takes_target"]]
+    return len({tuple(point["target"] for point in curve) for curve in given}) <= 1
 
 
 def differing_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
-    """The remark that methods were not asked alike; nothing where they were."""
+    """The remark that methods were given different targets; nothing where they were not."""
     if asked_alike(methods):
         return []
     return [
-        "The methods were not asked for the same returns: what depends on all of them (best point, "
-        "retention, monotonicity, calibration) cannot be compared."
+        "The methods were evaluated at different targets: what depends on all of them (best point, "
+        "OOD retention, monotonicity, calibration error) is not comparable."
     ]
 
 
-def obedience_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
-    """How well methods do as they are told, where the data shows how; some keep a score by not listening."""
-    errors = {name: method["calibration_error"] for name, method in methods.items()}
-    known = {n: e["value"] for n, e in errors.items() if e is not None and e["value"] is not None}
+def calibration_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
+    """The calibration errors of methods; some retain a score by not following their target."""
+    known = _values({name: method["calibration_error"] for name, method in methods.items()})
     if len(known) < 2 or not asked_alike(methods):
         return []
     order = sorted(known, key=known.__getitem__)
-    first, *others = order if len(order) <= 4 else [order[0], order[-1]]
-    told = f"{first} misses what it is asked for by {score(known[first])} points on average"
-    return [
-        "; ".join([f"Up to the dataset's best, {told}", *(f"{n} by {score(known[n])}" for n in others)]) + "."
-    ]
+    named = order if len(order) <= _MOST_NAMED else [order[0], order[-1]]
+    told = "; ".join(f"{name} {score(known[name])}" for name in named)
+    return [f"Calibration error in points of score, up to the dataset's best return: {told}."]
 
 
-def kept_in_words(shares: Mapping[str, float | None], values: Mapping[str, float]) -> str:
-    """What methods keep of their best scores, None where there is no share of it, with their scores now."""
+def retention_in_words(fractions: Mapping[str, float | None], values: Mapping[str, float]) -> str:
+    """The OOD retention of methods, None where it is not defined, with their scores then."""
     order, note = _told(values)
     if not note:  # all are named, in the order of what is said of them
-        shown = {name: -math.inf if share is None else share for name, share in shares.items()}
+        shown = {name: -math.inf if each is None else each for name, each in fractions.items()}
         order.sort(key=shown.__getitem__, reverse=True)
-    parts, of_what = [], " of its best score"
-    for name in order:
-        share = shares[name]
-        if share is None:
-            parts.append(f"{name} scores {score(values[name])}, and no higher than 0 anywhere")
-            continue
-        parts.append(f"{name} keeps {percent(share) if share >= 0.005 else 'none'}{of_what}")
-        of_what = ""  # said once
-    return "; ".join(parts) + note
+    known = [
+        f"{retention_percent(each)} for {name}" for name in order if (each := fractions[name]) is not None
+    ]
+    unknown = [f"{name} scores {score(values[name])}" for name in order if fractions[name] is None]
+    told = ["OOD retention is " + ", ".join(known)] if known else []
+    if unknown:
+        told.append(f"{'; '.join(unknown)} (no OOD retention: the best score is not clearly above 0)")
+    return "; ".join(told) + note
 
 
 def span(counts: Iterable[int]) -> str:
@@ -145,11 +158,11 @@ def span(counts: Iterable[int]) -> str:
 
 
 def measured_in_words(seeds: Collection[int], episodes: Collection[int], spread: str) -> str:
-    """How much was measured; `spread` is what the numbers beside the means are, where there are any."""
+    """How much was evaluated; `spread` is what the numbers beside the means are, where there are any."""
     often = " or ".join(map(str, sorted(episodes)))
-    each = f"{often} episode{'s' * (often != '1')} per asked return"
+    each = f"{often} episode{'s' * (often != '1')} per target return"
     if set(seeds) == {1}:
-        return f"One seed with {each}, so there are no intervals."
+        return f"One seed with {each}: too few seeds for an interval."
     return f"Means over {' or '.join(map(str, sorted(seeds)))} seeds with {each}; {spread}."
 
 
@@ -162,10 +175,16 @@ def broken_in_words(sweeps: Mapping[str, Sweep]) -> list[str]:
     for name, sweep in found.items():
         targets = [amount(target) for target in sweep.targets[sweep.broken > 0].tolist()]
         rest = f" and {len(targets) - 3} more" if len(targets) > 3 else ""
-        places.append(f"{name}, asked for {', '.join(targets[:3])}{rest}")
+        at = f" at target {', '.join(targets[:3])}{rest}" if sweep.takes_target else ""
+        places.append(f"{name}{at}")
     episodes = counted(sum(int(sweep.broken.sum()) for sweep in found.values()), "episode")
     where = "; ".join(places)
     return [f"Simulations broke down in {episodes} ({where}): what depends on them is not known."]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in words: "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def counted(number: int, what: str) -> str:
@@ -181,6 +200,6 @@ def scored(values: Mapping[str, float]) -> str:
 
 def _told(values: Mapping[str, float]) -> tuple[list[str], str]:
     order = sorted(values, key=lambda name: -values[name])
-    if len(order) <= 4:
+    if len(order) <= _MOST_NAMED:
         return order, ""
     return [order[0], order[-1]], f" (the highest and the lowest score of {len(order)} methods)"

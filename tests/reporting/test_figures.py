@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from pages import once
 from PIL import Image
 
 from cwbc.dataset_summary import DatasetSummary
@@ -54,7 +55,7 @@ def test_the_curves_are_the_sweeps() -> None:
 def test_landmarks_diagonal_and_labels() -> None:
     curves, _ = draw(figure(), [sweep("rvs")], DATASET)
     lines = {str(line.get_label()): line for line in curves.lines}
-    x, y = lines["achieved = asked"].get_data()
+    x, y = lines["achieved = target"].get_data()
     np.testing.assert_array_equal(x, y)
     across = [np.asarray(line.get_xdata()) for line in curves.lines]
     assert {x[0] for x in across if np.ptp(x) == 0} == {1500.0, 3200.0, 6400.0}
@@ -69,13 +70,13 @@ def test_the_histogram_shares_the_asked_axis() -> None:
     (stairs,) = [patch for patch in histogram.patches if hasattr(patch, "get_data")]
     np.testing.assert_array_equal(stairs.get_data().values, DATASET.histogram_counts)
     np.testing.assert_array_equal(stairs.get_data().edges, DATASET.histogram_edges)
-    assert histogram.get_xlabel() == "asked return"
+    assert histogram.get_xlabel() == "target return"
     assert histogram.get_xlim() == curves.get_xlim()
 
 
 def test_unpublished_references_are_not_called_expert() -> None:
     curves, _ = draw(figure(), [sweep("rvs")], dataclasses.replace(DATASET, environment="Unknown-v0"))
-    assert {text.get_text() for text in curves.texts} == {"dataset's best\n1,500", "one range beyond\n3,020"}
+    assert {text.get_text() for text in curves.texts} == {"dataset's best\n1,500", "best + range\n3,020"}
 
 
 def test_one_seed_has_no_band() -> None:
@@ -132,3 +133,29 @@ def test_few_colours_change_nothing_that_one_would_see() -> None:
     difference = np.abs(ours - theirs).max(axis=-1)
     assert difference.mean() < 1.0  # of 255
     assert (difference > 32).mean() < 0.002  # edges of letters and lines
+
+
+def test_a_method_that_takes_no_target_is_level_from_edge_to_edge() -> None:
+    bc = once("bc", 690.0, 700.0, 710.0)
+    curves, _ = draw(figure(), [sweep("rvs"), bc], DATASET)
+    (line,) = (line for line in curves.lines if line.get_label() == "bc (takes no target)")
+    assert tuple(np.asarray(line.get_xdata())) == curves.get_xlim()
+    assert np.asarray(line.get_ydata()).tolist() == [700.0, 700.0]
+    _, low, high = interval(bc.returns.mean(axis=2))
+    heights = np.asarray(curves.collections[1].get_paths()[0].vertices)[:, 1]
+    assert {*heights} == {*low, *high}
+    assert reliability_figure([bc], DATASET).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        (1, "one seed: too few seeds for an interval"),
+        (2, "means over 2 seeds. Bands span both seeds: too few seeds for an interval"),
+        (3, "means and 95 % intervals over 3 seeds"),
+    ],
+)
+def test_the_legend_says_what_bands_are(seeds: int, words: str) -> None:
+    drawn = figure()
+    draw(drawn, [sweep("rvs", seeds)], DATASET)
+    assert drawn.legends[0].get_title().get_text() == words

@@ -97,11 +97,11 @@ def test_hovering_tells_the_nearest_values(tab: Tab) -> None:
     assert words(tab) == []
     hover(tab, 0.5)
     told = words(tab)
-    assert told[0] == "asked 3,200 · 1× expert"
+    assert told[0] == "target 3,200 · 1× expert"
     assert told[1] == "rvs+cwbc | 1,400 | 1,390 to 1,410 | score 43.6"  # the highest first
     assert told[-1] == "rvs | 500 | 490 to 510 | score 16.0"
     hover(tab, 0.95)
-    assert words(tab)[0] == "asked 6,400 · 2× expert"
+    assert words(tab)[0] == "target 6,400 · 2× expert"
     assert tab.evaluate("document.querySelectorAll('.hover').length") == 1
     left, right = tab.evaluate(f"(b => [b.left, b.right])({TIP}.getBoundingClientRect())")
     assert left >= 0
@@ -129,7 +129,7 @@ def test_a_finger_reads_the_values_too(tab: Tab, report: Path) -> None:
         for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
             tab.do("Input.dispatchTouchEvent", type=kind, touchPoints=points)
         tab.wait_for(f"!{TIP}.hidden")
-        assert words(tab)[0].startswith("asked ")
+        assert words(tab)[0].startswith("target ")
         left, right = tab.evaluate(f"(b => [b.left, b.right])({TIP}.getBoundingClientRect())")
         assert left >= 0
         assert right <= 390

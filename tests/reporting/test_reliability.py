@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
+import re
 from itertools import combinations
 
 import pytest
-from pages import DATASET, TASK, Read, sweep
+from pages import DATASET, TASK, Read, once, sweep
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.interactive import NARROW, WIDE
 from cwbc.reporting.panels import Size
 from cwbc.reporting.reliability import _placed, reliability_chart
 from cwbc.reporting.scales import Scale
-from cwbc.wording import landmarks
+from cwbc.tasks import landmarks
 
 TARGETS = (1500.0, 3200.0, 6400.0)
 SWEEPS = [
@@ -28,9 +31,9 @@ def shown(dataset: DatasetSummary = DATASET) -> Read:
 def test_hovering_tells_return_interval_and_score() -> None:
     (data,) = shown().data
     assert [words for _, words in data["stops"]] == [
-        "asked 1,500 · dataset's best",
-        "asked 3,200 · 1× expert",
-        "asked 6,400 · 2× expert",
+        "target 1,500 · dataset's best",
+        "target 3,200 · 1× expert",
+        "target 6,400 · 2× expert",
     ]
     rvs, cwbc = data["series"]
     # Two seeds, 10 below and 10 above: the two themselves, not their interval of ±127.
@@ -48,14 +51,14 @@ def test_landmarks_shade_and_diagonal_lie_on_the_axis() -> None:
         assert marks == pytest.approx(places, abs=0.06)
         grounds = [float(rect["x"]) for rect in read.having("class", "beyond")][2 * number :][:2]
         assert grounds == pytest.approx([places[0]] * 2, abs=0.06)  # under the curves and under the bars
-    for words in ("dataset's best", "1,500", "2× expert", "achieved return", "asked return", "6 episodes"):
+    for words in ("dataset's best", "1,500", "2× expert", "achieved return", "target return", "6 episodes"):
         assert words in read.text
 
 
 def test_unpublished_references_are_not_called_expert() -> None:
     text = shown(dataclasses.replace(DATASET, environment="Unknown-v0")).text
     assert "expert" not in text
-    assert "one range beyond" in text
+    assert "best + range" in text
 
 
 @pytest.mark.parametrize("best", [-20.0, 1500.0, 3190.0, 3213.0, 6390.0])
@@ -73,3 +76,35 @@ def test_one_seed_has_no_band_and_says_nothing_of_one() -> None:
     read = Read(reliability_chart(alone, DATASET).to_html())
     assert not read.having("class", "band")
     assert "95 %" not in read.text
+    assert "One seed: too few seeds for an interval." in read.text
+
+
+def test_two_seeds_are_shown_as_they_are_and_said_to_be_few() -> None:
+    read = shown()
+    assert read.having("class", "band")
+    assert "Bands span both seeds: too few seeds for an interval." in read.text
+    assert "95 %" not in read.text
+
+
+def test_a_method_that_takes_no_target_is_a_level_line() -> None:
+    chart = reliability_chart([SWEEPS[0], once("bc", 690.0, 700.0, 710.0)], DATASET)
+    read = Read(chart.to_html())
+    assert "Level lines: bc takes no target." in read.text
+    (data,) = read.data
+    assert [place for place, _ in data["stops"]] == list(TARGETS)  # and not the ends of the axis
+    assert [values[:2] for values in data["series"][1]["values"]] == [[700.0, "700"]] * 3
+    rows = [row for row in csv.DictReader(io.StringIO(data["csv"])) if row["method"] == "bc"]
+    assert [(row["target return"], float(row["achieved return"])) for row in rows] == [("", 700.0)]
+    line = [found["d"] for found in read.having("class", "line") if "d" in found][-1]
+    (start, left), (end, right) = (map(float, at.split()) for at in re.findall(r"[\d.]+ [\d.]+", line))
+    assert left == right
+    assert end - start > 100  # from edge to edge
+
+
+def test_without_any_target_the_named_ones_can_be_read() -> None:
+    (data,) = Read(reliability_chart([once("bc", 690.0, 700.0, 710.0)], DATASET).to_html()).data
+    assert [words for _, words in data["stops"]] == [
+        "target 1,500 · dataset's best",
+        "target 3,200 · 1× expert",
+        "target 6,400 · 2× expert",
+    ]

@@ -9,7 +9,7 @@ from cwbc.reporting.page import Page, Section
 from cwbc.reporting.report import report_page
 from cwbc.results import MethodSummary, Sweep, summarize
 from cwbc.tasks import Task
-from cwbc.wording import PERCENT, headline, kept_in_words
+from cwbc.wording import PERCENT, finding, retention_in_words
 
 TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
 
@@ -27,9 +27,9 @@ Measured = tuple[Sweep, MethodSummary]
 def measured(
     *curve: float, targets: tuple[float, ...] = (5.0, 10.0, 20.0), dataset: DatasetSummary = DATASET
 ) -> Measured:
-    """A method whose two seeds achieve these returns."""
-    returns = np.broadcast_to(np.array(curve)[None, :, None], (2, len(curve), 3))
-    sweep = Sweep("", np.arange(2), np.array(targets), returns, np.ones(returns.shape, np.int64))
+    """A method whose three seeds achieve these returns."""
+    returns = np.broadcast_to(np.array(curve)[None, :, None], (3, len(curve), 3))
+    sweep = Sweep("", np.arange(3), np.array(targets), returns, np.ones(returns.shape, np.int64))
     return sweep, summarize(sweep, dataset.task, dataset.best)
 
 
@@ -70,7 +70,7 @@ def test_the_page_says_what_it_was_given() -> None:
 def test_the_page_tells_what_broke_down() -> None:
     assert "broke down" not in page(METHODS).text
     shown = page({"rvs": measured(4.0, np.nan, 3.0), **METHODS})
-    assert "Simulations broke down in 6 episodes (rvs, asked for 10): what depends on them" in shown.text
+    assert "Simulations broke down in 9 episodes (rvs at target 10): what depends on them" in shown.text
 
 
 def test_the_page_shows_how_far_achieved_is_from_asked() -> None:
@@ -125,8 +125,9 @@ def test_unpublished_references_are_not_called_expert() -> None:
     shown = page({"rvs": measured(4.0, 3.0, targets=(5.0, 12.0), dataset=unknown)}, unknown)
     assert "expert" not in shown.text
     assert "relative to the dataset's own" in shown.text
-    # Scores count from the lowest, -2: 6 / 7 at the best, 5 / 7 at one range beyond.
-    assert "Asked for one whole return range beyond the dataset's best, rvs keeps 83" in shown.text
+    # Scores count from the lowest, -2: 6 / 7 at the best, 5 / 7 at the best + range.
+    told = "At the dataset's best return plus its range, OOD retention is 83\u00a0% for rvs."
+    assert told in shown.text
 
 
 def test_methods_may_have_been_asked_different_returns() -> None:
@@ -134,8 +135,8 @@ def test_methods_may_have_been_asked_different_returns() -> None:
     rows = {row[0].strip(): [cell.split()[0] for cell in row[1:]] for row in shown.rows}
     assert rows["5 dataset's best"] == ["20.0", "–"]
     assert rows["7"] == ["–", "15.0"]
-    assert "The methods were not asked for the same returns" in shown.text
-    assert "misses what it is asked for" not in shown.text
+    assert "The methods were evaluated at different targets" in shown.text
+    assert "Calibration error in points" not in shown.text
     assert 'class="best' not in html(
         {"rvs": measured(4.0, targets=(5.0,)), "bc": measured(3.0, targets=(7.0,))}
     )
@@ -147,12 +148,12 @@ def test_what_obeying_less_costs_is_told() -> None:
     shown = page(
         {"flat": measured(4.0, 4.0, 4.0, targets=targets), "rvs": measured(2.0, 5.0, 0.0, targets=targets)}
     )
-    told = "Up to the dataset's best, rvs misses what it is asked for by 0.0 points on average; flat by 7.5."
+    told = "Calibration error in points of score, up to the dataset's best return: rvs 0.0; flat 7.5."
     assert told in shown.text
-    assert "not asked for the same returns" not in shown.text
+    assert "evaluated at different targets" not in shown.text
 
 
-FAR = "Asked for twice the expert return, "
+FAR = "At twice the expert return, "
 
 
 @pytest.mark.parametrize(
@@ -160,46 +161,105 @@ FAR = "Asked for twice the expert return, "
     [
         (
             {"rvs": method(4.0, 1.0, -1.0), "rvs+cwbc": method(4.0, 4.0, 3.9)},
-            FAR + "rvs+cwbc keeps 98 % of its best score; rvs keeps none.",
+            FAR + "OOD retention is 98 % for rvs+cwbc, 0 % for rvs.",
         ),
         (
             {
                 name: method(4.0, 4.0, far)
                 for name, far in zip("abcde", (1.0, 2.0, 4.0, 0.0, 3.0), strict=True)
             },
-            FAR + "c keeps 100 % of its best score; d keeps none "
-            "(the highest and the lowest score of 5 methods).",
+            FAR + "OOD retention is 100 % for c, 0 % for d (the highest and the lowest score of 5 methods).",
         ),
-        ({"bad": method(-1.0, -2.0, -3.0)}, FAR + "bad scores −15.0, and no higher than 0 anywhere."),
+        (
+            {"bad": method(-1.0, -2.0, -3.0)},
+            FAR + "bad scores −15.0 (no OOD retention: the best score is not clearly above 0).",
+        ),
         (
             {"dt": method(4.0, 3.0, targets=(5.0, 10.0)), "bc": method(2.0, 2.0, 2.0)},
-            "Asked for the expert return, dt scores 15.0; bc scores 10.0.",
+            "At the expert return, dt scores 15.0; bc scores 10.0.",
         ),
-        ({"dt": method(3.0, targets=(7.0,))}, "At its best asked return, dt scores 15.0."),
-        ({"dt": method(float("nan"), targets=(7.0,))}, "No score could be measured."),
+        ({"dt": method(3.0, targets=(7.0,))}, "At its best target, dt scores 15.0."),
+        ({"dt": method(float("nan"), targets=(7.0,))}, "No score could be evaluated."),
+        (
+            {"bc": method(3.0, targets=(np.nan,)), "rvs": method(4.0, 1.0, 2.0)},
+            FAR + "OOD retention is 50 % for rvs. bc takes no target and scores 15.0.",
+        ),
+        ({"bc": method(3.0, targets=(np.nan,))}, "bc takes no target and scores 15.0."),
     ],
 )
 def test_the_headline_tells_the_finding(methods: dict[str, MethodSummary], expected: str) -> None:
-    assert headline(methods, DATASET) == expected.replace(" %", PERCENT)
+    assert finding(methods, DATASET) == expected.replace(" %", PERCENT)
 
 
-@pytest.mark.parametrize(("other", "overlap"), [((4.0, 2.0), True), ((2.0, 2.1), False)])
-def test_the_headline_admits_that_intervals_overlap(other: tuple[float, float], overlap: bool) -> None:
-    """Two seeds each, that achieve these returns at twice the expert's; both have 4 at the data's best."""
+def falling(*far: float) -> MethodSummary:
+    """Seeds that achieve these returns at twice the expert's, and 4 at the data's best."""
+    returns = np.array([[[4.0], [each]] for each in far])
+    sweep = Sweep("", np.arange(len(far)), np.array([5.0, 20.0]), returns, np.ones(returns.shape, np.int64))
+    return summarize(sweep, TASK, 5.0)
 
-    def two(*far: float) -> MethodSummary:
-        returns = np.array([[[4.0], [each]] for each in far])
-        sweep = Sweep("", np.arange(2), np.array([5.0, 20.0]), returns, np.ones(returns.shape, np.int64))
-        return summarize(sweep, TASK, 5.0)
 
-    told = headline({"a": two(4.0, 3.9), "b": two(*other)}, DATASET)
-    assert told.startswith(FAR + "a keeps 99")
-    assert told.endswith(f"their 95{PERCENT} intervals overlap.") == overlap
+HIGH, WIDE, LOW = falling(4.0, 3.9, 3.95), falling(4.0, 2.0, 3.0), falling(2.0, 2.1, 2.05)
+
+
+@pytest.mark.parametrize(
+    ("methods", "overlap"),
+    [
+        ({"a": HIGH, "b": WIDE}, "; their 95 % intervals overlap."),
+        ({"a": HIGH, "b": LOW}, "b."),
+        ({"a": HIGH, "b": WIDE, "c": LOW}, "; the 95 % intervals of a and b, of b and c overlap."),
+        ({"a": HIGH, "b": LOW, "c": LOW}, "; the 95 % intervals of b and c overlap."),
+        ({"a": HIGH, "b": HIGH, "c": WIDE}, "; all their 95 % intervals overlap."),
+        (dict.fromkeys("abcd", HIGH) | {"e": LOW}, "; 6 pairs of their 95 % intervals overlap."),
+        ({"a": falling(4.0, 3.9), "b": falling(4.0, 2.0)}, "b."),  # two seeds have no intervals
+        ({"a": HIGH, "b": WIDE, "c": falling(4.0, 2.0)}, "; the 95 % intervals of a and b overlap."),
+    ],
+)
+def test_the_finding_says_which_intervals_overlap(methods: dict[str, MethodSummary], overlap: str) -> None:
+    told = finding(methods, DATASET).replace(PERCENT, " %")
+    assert told.startswith(FAR + "OOD retention is 99 % for a")
+    assert told.endswith(overlap)
+    assert ("overlap" in told) == ("overlap" in overlap)
 
 
 def test_methods_are_named_in_the_order_of_what_they_keep() -> None:
     shares = {"high": 0.4, "none": None, "low": 1.0}
-    told = kept_in_words(shares, {"high": 60.0, "none": -1.0, "low": 20.0})
+    told = retention_in_words(shares, {"high": 60.0, "none": -1.0, "low": 20.0})
     assert told.replace(PERCENT, " %") == (
-        "low keeps 100 % of its best score; high keeps 40 %; none scores −1.0, and no higher than 0 anywhere"
+        "OOD retention is 100 % for low, 40 % for high; "
+        "none scores −1.0 (no OOD retention: the best score is not clearly above 0)"
     )
+
+
+def test_the_page_opens_with_what_to_do() -> None:
+    text = html(METHODS)
+    expected = "expected return 4, 95\u00a0% interval 4 to 4 (score 20.0)."
+    assert f"<h1>Use rvs+cwbc with target return 5: {expected}</h1>" in text
+    assert '<ul class="warnings">' not in text
+    alone = page({"rvs": measured(4.0, 1.0, 0.0)})
+    assert "Do not raise the target: at 20 it achieves 0." in alone.text
+
+
+def test_training_warnings_stand_above_the_caveats() -> None:
+    sweep, summary = measured(4.0, 1.0, 0.0)
+    text = html({"<b>": (sweep, {**summary, "training_warnings": ["The loss rose."]})})
+    assert '<ul class="warnings"><li>&lt;b&gt;: The loss rose.</li></ul>' in text
+    assert text.index("The loss rose.") < text.index('<ul class="caveats">')
+    assert "Its training ended with warnings." in text
+
+
+def test_a_method_that_takes_no_target_has_a_row_and_no_rank() -> None:
+    shown = page({"bc": measured(2.0, targets=(np.nan,)), "rvs": measured(4.0, 1.0, 0.5)})
+    rows = {row[0].strip(): [cell.split() for cell in row[1:]] for row in shown.rows}
+    row = rows["bc takes no target"]
+    assert [cell[0] for cell in row] == ["10.0", "10.0", "10.0", "10.0", "–", "–", "–"]
+    assert row[4] == ["–", "takes", "no", "target"]
+    assert rows["takes no target"] == [["10.0", "10.0", "to", "10.0"], ["–"]]
+    assert rows["5 dataset's best"][0] == ["–"]
+    assert "different targets" not in shown.text
+
+
+def test_a_retention_that_is_not_defined_is_said_to_be() -> None:
+    shown = page({"rvs": measured(0.8, 0.5, -0.9)})  # scores of 4 and -4.5
+    (row,) = [row for row in shown.rows if row[0].strip() == "rvs"]
+    assert row[5].split() == ["–", "not", "defined"]
+    assert "−113" not in shown.text

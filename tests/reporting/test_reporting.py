@@ -6,13 +6,14 @@ import dataclasses
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import DATASET, TASK, history
+from pages import DATASET, TASK, history, once, sweep
 from rich.console import Console
 
 from cwbc.errors import InputError
@@ -49,7 +50,7 @@ def test_training_is_shown_where_it_is_known(tmp_path: Path) -> None:
     write_report(tmp_path, [SWEEP], DATASET, {}, known)
     assert (tmp_path / "training.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "returns.png").read_bytes().startswith(b"\x89PNG")
-    assert "Training loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Prediction loss" in (tmp_path / "report.html").read_text(encoding="utf-8")
     write_report(tmp_path, [SWEEP], DATASET, {})
     assert not (tmp_path / "training.png").exists()  # it was about a run that is not shown now
 
@@ -116,7 +117,7 @@ def test_the_table_shows_every_method_at_the_named_targets(tmp_path: Path) -> No
     text = console.file.getvalue()
     (row,) = [line for line in text.splitlines() if "rvs[w]" in line]  # brackets are no markup
     assert row.replace("│", " ").split() == ["rvs[w]", "100.0", "0.0", "100.0", "100", "%"]
-    for name in ("at dataset's best", "at 1× expert", "at 2× expert", "retention"):
+    for name in ("at dataset's best", "at 1× expert", "at 2× expert", "OOD retention"):
         assert name in text
 
 
@@ -136,3 +137,54 @@ def test_reporting_starts_without_jax() -> None:
         ).returncode
         == 0
     )
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_without_a_published_expert_no_file_names_one(tmp_path: Path) -> None:
+    """Returns below zero, a method that takes no target, one whose retention is not defined."""
+    mine = dataclasses.replace(DATASET, environment="Mine-v0", lowest=-900.0, best=-100.0, mean_return=-500.0)
+    targets = mine.task.targets(mine.best)
+    curves = {"rvs": -900.0, "rvs+cwbc": -300.0}
+    sweeps = [once("bc", -400.0, -410.0, -420.0)]
+    sweeps += [sweep(name, *[level] * len(targets), targets=targets) for name, level in curves.items()]
+    known = {"rvs": history("ByLength", (0.5, 0.5), [[2.0, 2.0], [1.0, 1.0]])}
+    summary = write_report(tmp_path, sweeps, mine, {}, known)
+    console = Console(file=io.StringIO(), width=100)
+    console.print(summary_table(summary))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "takes no target" in shown
+    assert "not defined" in shown
+    names = {"results.csv", "summary.json", "scores.md", "scores.csv", "report.html"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    for text in (shown, *((tmp_path / name).read_text(encoding="utf-8") for name in names)):
+        assert "expert" not in text.lower().replace("experts", "")
+        assert not re.search(r"\b[12][x×] ", text)
+    assert list(summary["methods"]["rvs+cwbc"])[3:5] == ["at_dataset_best", "at_best_plus_range"]
+    assert summary["recommendation"] is not None
+    assert summary["recommendation"]["method"] == "rvs+cwbc"
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_training_warnings_are_in_the_summary_and_on_the_page(tmp_path: Path) -> None:
+    summary = write_report(
+        tmp_path, [SWEEP], DATASET, {}, training_warnings={SWEEP.method: ["The loss rose."], "other": ["No."]}
+    )
+    assert summary["methods"][SWEEP.method]["training_warnings"] == ["The loss rose."]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<ul class="warnings"><li>rvs[w]: The loss rose.</li></ul>' in page
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"), [(2, "too few seeds for an interval"), (3, "95 % intervals over seeds")]
+)
+def test_the_table_says_whether_there_are_intervals(
+    seeds: int, words: str, tmp_path: Path, no_pictures: None
+) -> None:
+    returns = np.repeat(RETURNS, seeds, axis=0)
+    several = Sweep("rvs", np.arange(seeds), TARGETS, returns, np.ones(returns.shape, np.int64))
+    summary = write_report(tmp_path, [several], DATASET, {})
+    console = Console(file=io.StringIO(), width=100)
+    console.print(summary_table(summary))
+    assert isinstance(console.file, io.StringIO)
+    assert f"normalized scores, {words}" in console.file.getvalue()

@@ -57,7 +57,7 @@ def plot(lines: list[str]) -> list[str]:
 
 def names(lines: list[str]) -> list[str]:
     """What stands beside the plot, from the top down, with its marker."""
-    start = lines[-2].index("asked return")
+    start = lines[-2].index("target return")
     return [line[start:] for line in lines[3:-3] if line[start:]]
 
 
@@ -87,6 +87,8 @@ CASES = {
     "tiny": chart(sweep("rvs", lambda asked: asked / 2, MAZE.targets(1.0)), task=MAZE, best=1.0),
     "negative": chart(sweep("rvs", lambda _: -700.0, NEGATIVE.targets(-120.0)), task=NEGATIVE, best=-120.0),
     "huge": chart(sweep("rvs", lambda _: 3e11, [-1e12, 5e12]), task=task_for(None, -1e12, 1e12), best=1e12),
+    "one without a target": chart(sweep("bc", lambda _: 2000.0, [np.nan]), sweep("rvs", collapse)),
+    "none with a target": chart(sweep("bc", lambda _: 2000.0, [np.nan])),
     "near landmarks": chart(sweep("rvs", hold), best=11_900.0),
 }
 
@@ -117,6 +119,12 @@ def test_what_collapses_falls_and_what_holds_does_not() -> None:
     assert falling[0] > min(falling) + 5  # it rises first
     assert falling[-1] == ROWS - 1
     assert holding[-1] == min(holding) == 0
+
+
+def test_a_method_that_takes_no_target_is_level() -> None:
+    rows = [row for row in plot(printed(CASES["none with a target"])) if MARKERS[0] in row]
+    assert [row.strip()[0] + row.strip()[-1] for row in rows] == [2 * MARKERS[0]]  # from edge to edge
+    assert len(rows[0].strip()) == len(rows[0])
 
 
 def test_lines_join_the_points() -> None:
@@ -178,12 +186,12 @@ def test_ticks_stand_at_their_values() -> None:
 
 def test_landmarks_are_those_of_the_task() -> None:
     assert re.split("  +", printed(STORY)[2].strip()) == ["dataset's best", "1× expert", "2× expert"]
-    assert re.split("  +", printed(CASES["tiny"])[2].strip()) == ["dataset's best", "one range beyond"]
+    assert re.split("  +", printed(CASES["tiny"])[2].strip()) == ["dataset's best", "best + range"]
 
 
 def test_the_diagonal_is_named_only_where_it_is_seen() -> None:
-    assert "achieved = asked" not in printed(STORY)[1]  # both curves lie on it
-    assert printed(CASES["negative"])[1].endswith("achieved = asked")
+    assert "achieved = target" not in printed(STORY)[1]  # both curves lie on it
+    assert printed(CASES["negative"])[1].endswith("achieved = target")
 
 
 def test_colours_are_the_figures_and_for_terminals_only() -> None:

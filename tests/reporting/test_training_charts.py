@@ -82,3 +82,16 @@ def test_the_same_as_pictures() -> None:
         assert png is not None
         assert png.startswith(b"\x89PNG")
         assert struct.unpack(">II", png[16:24]) == (1800, 1040)
+
+
+def test_the_axis_says_that_it_is_of_prediction_losses_and_logarithmic() -> None:
+    chart = training_chart(HISTORIES)
+    assert chart is not None
+    shown = Read(chart.to_html())
+    assert "Prediction loss" in shown.text
+    assert "prediction loss, logarithmic scale" in shown.text
+    (data,) = shown.data
+    assert "prediction loss, logarithmic scale" in data["csv"].splitlines()[0]
+    negative = training_chart({"td": history("ByLength", None, [[1.0], [-1.0]])})  # has no logarithm
+    assert negative is not None
+    assert "logarithmic" not in Read(negative.to_html()).text

@@ -151,8 +151,8 @@ def test_the_headline_names_the_best_on_average(tmp_path: Path) -> None:
     summary, page = reported(outcomes, tmp_path)
     headline = summary["headline"]
     # (50 + 40) / 2 against (60 + 10) / 2; of the best points 25/50 and 40/40, 0/60 and 5/50.
-    assert "Asked for the expert return, cwbc scores highest, 45.0 on average over 2 datasets" in headline
-    assert "cwbc keeps 75\u00a0% of its best score; rvs keeps 5\u00a0%." in headline
+    assert "At the expert return, cwbc scores highest, 45.0 on average over 2 datasets" in headline
+    assert "OOD retention is 75\u00a0% for cwbc, 5\u00a0% for rvs." in headline
     assert "not clearly above rvs" in headline  # each is better on one of the two
     assert "Performance profiles at 1× expert" in page.text
     assert summary["provenance"]["training time"] == "12 s for all 4 cells"
@@ -202,7 +202,7 @@ def test_one_seed_is_told(tmp_path: Path) -> None:
     outcomes = [part(each, slice(1)) for each in curves(TWO, rvs=HOLDS, dt=FALLS)]
     summary, page = reported(outcomes, tmp_path)
     assert "not clearly above dt, with one seed each." in summary["headline"]
-    assert "no intervals" in page.text
+    assert "too few seeds for an interval" in page.text
     assert "±" not in page.text
 
 
@@ -216,14 +216,14 @@ def test_returns_that_were_not_asked_leave_cells_empty(targets: slice, tmp_path:
         assert bool(numbers["rvs"]) == near, name
     rows = table(tmp_path, "named-returns")
     assert {bool(row["2× expert"]) for row in rows.values()} == {far}
-    assert {bool(row["retention"]) for row in rows.values()} == {far}
+    assert {bool(row["OOD retention"]) for row in rows.values()} == {far}
     if near:
         assert "dt scores highest, 50.0" in summary["headline"]
     elif far:
-        assert "dt keeps 100\u00a0%" in summary["headline"]  # its best point is the only one
+        assert "OOD retention is 100\u00a0% for dt" in summary["headline"]  # its best point is the only one
     else:
-        assert "At its best asked return, dt scores 50.0; rvs scores 45.0 (" in summary["headline"]
-    assert "A dash stands for what was not asked for" in page.text
+        assert "At its best target, dt scores 50.0; rvs scores 45.0 (" in summary["headline"]
+    assert "A dash stands for what was not evaluated" in page.text
 
 
 def test_what_failed_is_told_and_left_out(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_what_broke_down_is_told_and_not_known(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=(20, 50, 60, 60), dt=HOLDS)
     outcomes[0] = broken(outcomes[0], 2)
     summary, page = reported(outcomes, tmp_path)
-    said = "Simulations broke down in 1 episode (rvs on hopper-medium, asked for 3,200): what depends on them"
+    said = "Simulations broke down in 1 episode (rvs on hopper-medium at target 3,200): what depends on them"
     assert said in page.text
     assert any(remark.startswith(said) for remark in summary["remarks"])
     rows = table(tmp_path, "scores")
@@ -279,7 +279,7 @@ def test_a_method_without_a_score_above_zero_has_nothing_to_keep(tmp_path: Path)
         outcome("walker2d-medium", "rvs", HOLDS),
     ]
     summary, _ = reported(outcomes, tmp_path)
-    assert [row["retention"] for row in named_returns(tmp_path)] == ["", "1.0"]
+    assert [row["OOD retention"] for row in named_returns(tmp_path)] == ["", "1.0"]
     assert "twice the expert return, rvs scores 20.5." in summary["headline"]  # the mean of −9 and 50
 
 
@@ -418,3 +418,20 @@ def test_cells_are_tracked_by_the_names_of_the_report(tmp_path: Path) -> None:
     assert len(list(folder.glob("*/*/events/mean/*"))) == 1
     own.report(Results(found, []), tmp_path / "out")
     assert len(list(folder.glob("*/*/events/mean/*"))) == 1  # nobody asked to change it
+
+
+def test_a_method_that_takes_no_target_is_not_ranked_by_retention(tmp_path: Path) -> None:
+    outcomes = curves(TWO, rvs=FALLS, cwbc=HOLDS, bc=HOLDS)
+    outcomes = [
+        dataclasses.replace(each, sweep=each.sweep.once()) if each.cell.label == "bc" else each
+        for each in outcomes
+    ]
+    summary, page = reported(outcomes, tmp_path)
+    assert "OOD retention is 100\u00a0% for cwbc, 0\u00a0% for rvs. bc takes no target" in summary["headline"]
+    rows = {row["method"]: row for row in named_returns(tmp_path)}
+    assert (rows["bc"]["OOD retention"], rows["cwbc"]["OOD retention"]) == ("", "1.0")
+    assert rows["bc"]["1× expert"] == rows["bc"]["2× expert"] != ""
+    assert "Level lines: bc takes no target." in page.text
+    assert "A dash stands for" not in page.text
+    seeds = csv.DictReader((tmp_path / "out" / "seeds.csv").read_text().splitlines())
+    assert {row["target"] for row in seeds if row["method"] == "bc"} == {""}

@@ -47,7 +47,7 @@ def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | No
     told = report(run, evidence, Results([], []), DATASETS, {})
     remarks = " ".join(told.remarks)
     scale = run.scale
-    assert f"{scale.seeds} seeds with {scale.episodes} episodes per asked return; ± is" in remarks
+    assert f"{scale.seeds} seeds with {scale.episodes} episodes per target return; ± is" in remarks
     if size is None:
         ending = "our run supports 3 and contradicts 0; 2 inconclusive."
         assert told.headline == f"Figure 5: of 5 claims of the paper, {ending}"

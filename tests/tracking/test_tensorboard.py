@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import with_returns
+from pages import once
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from toys import toy_data
 
@@ -150,3 +152,9 @@ def test_only_event_files_are_discarded(tmp_path: Path) -> None:
     discard(tmp_path)
     assert not list(tmp_path.iterdir())
     discard(tmp_path)  # nothing there is all right
+
+
+def test_what_was_achieved_without_a_target_stands_at_step_0(tmp_path: Path) -> None:
+    files = EventFiles(tmp_path, {"seeds": [0, 1, 2]}, [])
+    files.show(once("bc", 4.0, 5.0, 6.0), DatasetSummary.of(with_returns(0.0, 10.0)))
+    assert read(tmp_path, "mean")["sweep/return"] == [(0, 5.0)]

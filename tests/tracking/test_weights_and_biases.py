@@ -13,7 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from conftest import with_returns
+from pages import once
 
+from cwbc.dataset_summary import DatasetSummary
 from cwbc.tracking.weights_and_biases import WandbRun, identifier
 
 CONFIG = {"seeds": [0, 1], "dataset": {"name": "toy"}, "method": {"name": "rvs"}, "notes": {"command": "x"}}
@@ -113,3 +116,12 @@ def test_a_run_keeps_its_identifier_over_sittings(tmp_path: Path) -> None:
     assert one != identifier(tmp_path / "elsewhere", CONFIG)
     assert one != identifier(tmp_path, {**CONFIG, "seeds": [0]})
     assert one.isalnum()
+
+
+def test_a_method_that_takes_no_target_has_scores_and_no_curve() -> None:
+    kept: dict[str, Any] = {}
+    run = object.__new__(WandbRun)
+    run._run = SimpleNamespace(summary=kept)  # whoever logs a curve fails
+    run.show(once("bc", 4.0, 5.0, 6.0), DatasetSummary.of(with_returns(0.0, 10.0)))
+    assert kept["best_point"]["value"] == pytest.approx(50)
+    assert "ood_retention" not in kept

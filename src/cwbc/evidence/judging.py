@@ -130,6 +130,8 @@ def untold(text: str, why: str) -> Claim:
 
 def kept(measured: Measured) -> str:
     """A retention in words."""
+    if math.isnan(measured.retention):
+        return f"not defined, best point {score(measured.top)}"
     return f"{percent(measured.retention)} of {score(measured.top)}"
 
 

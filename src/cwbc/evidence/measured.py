@@ -14,8 +14,8 @@ from cwbc.evidence.naming import distinct_names, quality
 from cwbc.intervals import NORMAL, Array, student_t
 from cwbc.reliability import best_point, retained
 from cwbc.results import same_target
-from cwbc.tasks import TASKS
-from cwbc.wording import broken_in_words, landmarks
+from cwbc.tasks import TASKS, landmarks
+from cwbc.wording import broken_in_words
 
 if TYPE_CHECKING:
     from cwbc.dataset_summary import DatasetSummary
@@ -64,11 +64,12 @@ class Measured:
 
     @functools.cached_property
     def retention(self) -> float:
-        """The score at 2x expert as a share of the best point.
+        """OOD retention: the score at 2x expert / the best point.
 
-        NaN where 2x expert was not asked or broke down, or where nothing scores above 0.
+        NaN where 2x expert was not evaluated or broke down, where the best point is not clearly above 0, and
+        for methods that take no target.
         """
-        far = self.sweep.asked(self.task.far_return)
+        far = self.sweep.asked(self.task.far_return) if self.sweep.takes_target else None
         return float("nan") if far is None else float(retained(self.scores, far))
 
     @functools.cached_property
@@ -227,9 +228,13 @@ class Evidence:
         }
 
     def keeping(self, *labels: str) -> dict[str, tuple[Measured, ...]]:
-        """Those of which each has a score above 0, so that one can say what is kept of it."""
+        """Those of which each has an OOD retention."""
         found = self.having(*labels)
-        return {name: methods for name, methods in found.items() if min(each.top for each in methods) > 0}
+        return {
+            name: methods
+            for name, methods in found.items()
+            if all(np.isfinite(each.retention) for each in methods)
+        }
 
     @property
     def broken(self) -> list[str]:

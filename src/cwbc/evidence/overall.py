@@ -19,7 +19,7 @@ from cwbc.statistics import (
     performance_profile,
     probability_of_improvement,
 )
-from cwbc.wording import counted, percent, score
+from cwbc.wording import counted, percent, retention_percent, score
 
 if TYPE_CHECKING:
     from cwbc.reporting.interactive import Chart
@@ -73,7 +73,7 @@ class Overall:
             Column(f"IQM {beyond}", note, better="higher"),
             Column("P(better)", f"of two runs, {where}", percent),
             Column(f"P(better) {beyond}", note, percent),
-            Column("retention", "mean over datasets", percent, better="higher", bar=True),
+            Column("OOD retention", "mean over datasets", retention_percent, better="higher", bar=True),
         ]
         rows = []
         for label, retention in self.retention.items():

@@ -12,7 +12,7 @@ from cwbc.evidence.naming import quality
 from cwbc.evidence.published import DATASETS, QUALITIES, PublishedTable
 from cwbc.reporting.reliability import reliability_chart
 from cwbc.reporting.tables import Cell, Column, Row, Table
-from cwbc.wording import amount, percent
+from cwbc.wording import amount, retention_percent
 
 if TYPE_CHECKING:
     from cwbc.reporting.interactive import Chart
@@ -58,7 +58,7 @@ def landmark_table(evidence: Evidence) -> Table:
     columns = [
         *map(Column, dict.fromkeys((best, near, far))),  # without an expert, the best is the near one, too
         Column("best point", "of the curve"),
-        Column("retention", f"{far} / best point", percent, bar=True),
+        Column("OOD retention", f"{far} / best point", retention_percent, bar=True),
     ]
     rows = [
         Row(

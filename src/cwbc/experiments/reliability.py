@@ -64,12 +64,20 @@ def findings(evidence: Evidence) -> Findings:
 
 def reliable(found: Mapping[str, Measured]) -> Verdicts:
     """Where a method keeps its score; nothing where it has none above 0."""
-    return {name: (each.retention >= RELIABLE, kept(each)) for name, each in found.items() if each.top > 0}
+    return {
+        name: (each.retention >= RELIABLE, kept(each))
+        for name, each in found.items()
+        if math.isfinite(each.retention)
+    }
 
 
 def drops(found: Mapping[str, Measured]) -> Verdicts:
     """Where a method loses it; nothing where it had none above 0."""
-    return {name: (each.retention < COLLAPSED, kept(each)) for name, each in found.items() if each.top > 0}
+    return {
+        name: (each.retention < COLLAPSED, kept(each))
+        for name, each in found.items()
+        if math.isfinite(each.retention)
+    }
 
 
 def _by_quality(rvs: dict[str, Measured]) -> Claim:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,14 +12,16 @@ from rich.text import Text
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.files import write_atomically
+from cwbc.intervals import meaning
+from cwbc.recommendation import recommend
 from cwbc.reporting.figures import reliability_figure
-from cwbc.reporting.report import report_page, scores_table
+from cwbc.reporting.report import report_page, scores_table, undefined
 from cwbc.reporting.training import Histories
 from cwbc.reporting.training_figures import returns_figure, training_figure
 from cwbc.results import MethodSummary, Sweep, results_text, summarize
 from cwbc.runs import REPORT, RESULTS, SUMMARY
-from cwbc.tasks import Task
-from cwbc.wording import landmarks, value_and_interval
+from cwbc.tasks import landmarks
+from cwbc.wording import value_and_interval
 
 __all__ = ["DatasetSummary", "Summary", "summary_table", "write_measured", "write_report"]
 
@@ -29,18 +30,19 @@ class Summary(TypedDict):
     """What summary.json holds."""
 
     dataset: dict[str, Any]  # DatasetSummary.to_json()
-    task: dict[str, Any]  # the fields of Task: what the scores mean
+    task: dict[str, Any]  # Task.to_json(): what the scores mean
+    recommendation: dict[str, Any] | None  # Recommendation.to_json(); None where no return was evaluated
     methods: dict[str, MethodSummary]
     measured_with: dict[str, dict[str, str]]  # versions, by method; left out where they are not known
 
 
 FILES = {
-    "results.csv": "every episode: method, seed, asked return, achieved return",
+    "results.csv": "every episode: method, seed, target return, achieved return",
     SUMMARY: "the numbers of this page, with intervals",
     "scores.md": "the table of scores in Markdown",
     "scores.csv": "the same as numbers",
-    "reliability.png": "achieved against asked return",
-    "training.png": "losses",
+    "reliability.png": "achieved vs. target return",
+    "training.png": "prediction losses",
     "returns.png": "returns in the data and in training",
     "config.json": "all that is needed to run it again",
 }
@@ -53,9 +55,14 @@ def write_report(
     provenance: Mapping[str, str],
     histories: Histories | None = None,
     measured_with: Mapping[str, dict[str, str]] | None = None,
+    training_warnings: Mapping[str, Sequence[str]] | None = None,
 ) -> Summary:
-    """Write results.csv, summary.json, scores, pictures and report.html; hands the summary back."""
-    summary = _summary(sweeps, dataset, measured_with or {})
+    """Write results.csv, summary.json, scores, pictures and report.html; hands the summary back.
+
+    Args:
+        training_warnings: by method, what is wrong with its training; shown at the top.
+    """
+    summary = _summary(sweeps, dataset, measured_with or {}, training_warnings or {})
     methods = summary["methods"]
     scores = scores_table(methods, dataset)
     known = histories or {}
@@ -86,22 +93,32 @@ def write_measured(
     dataset: DatasetSummary,
     measured_with: Mapping[str, dict[str, str]],
     before_replacing: Callable[[], None],
+    training_warnings: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write results.csv and summary.json alone, each unless `before_replacing` raises."""
-    summary = _summary(sweeps, dataset, measured_with)
+    summary = _summary(sweeps, dataset, measured_with, training_warnings or {})
     before_replacing()
     _write_results(directory, sweeps, summary, before_replacing)
     _write_summary(directory, summary, before_replacing)
 
 
 def _summary(
-    sweeps: Sequence[Sweep], dataset: DatasetSummary, measured_with: Mapping[str, dict[str, str]]
+    sweeps: Sequence[Sweep],
+    dataset: DatasetSummary,
+    measured_with: Mapping[str, dict[str, str]],
+    training_warnings: Mapping[str, Sequence[str]],
 ) -> Summary:
-    task = dataset.task
+    task, best = dataset.task, dataset.best
+    methods = {
+        sweep.method: summarize(sweep, task, best, training_warnings.get(sweep.method, ()))
+        for sweep in sweeps
+    }
+    recommended = recommend(methods, dataset)
     return {
         "dataset": dataset.to_json(),
-        "task": dataclasses.asdict(task),
-        "methods": {sweep.method: summarize(sweep, task, dataset.best) for sweep in sweeps},
+        "task": task.to_json(),
+        "recommendation": None if recommended is None else recommended.to_json(),
+        "methods": methods,
         "measured_with": {name: versions for name, versions in measured_with.items() if versions},
     }
 
@@ -112,7 +129,7 @@ def _write_results(
     summary: Summary,
     before_replacing: Callable[[], None] = lambda: None,
 ) -> None:
-    text = results_text(sweeps, Task(**summary["task"]))
+    text = results_text(sweeps, _dataset(summary).task)
     if not _holds(directory, text, summary["dataset"]):
         for name in (SUMMARY, *REPORT):  # first: beside other results they would tell lies
             (directory / name).unlink(missing_ok=True)
@@ -138,15 +155,22 @@ def _holds(directory: Path, results: str, dataset: dict[str, Any]) -> bool:
 
 def summary_table(summary: Summary) -> Table:
     """The scores at the named targets, for a terminal."""
-    marks = landmarks(Task(**summary["task"]), summary["dataset"]["best"])
-    table = Table(caption="normalized scores, 95 % intervals over seeds")
-    for name in ("method", *(f"at {mark.label}" for mark in marks), "retention"):
+    dataset, methods = _dataset(summary), summary["methods"]
+    marks = landmarks(dataset.task, dataset.best)
+    around = meaning({method["seeds"] for method in methods.values()})
+    table = Table(caption=f"normalized scores, {around}")
+    for name in ("method", *(f"at {mark.label}" for mark in marks), "OOD retention"):
         table.add_column(name, justify="left" if name == "method" else "right")
-    for name, method in summary["methods"].items():
+    for name, method in methods.items():
         cells = [value_and_interval(method[mark.key]) for mark in marks]
-        cells.append(value_and_interval(method["ood_retention"], fraction=True))
+        value, around = value_and_interval(method["ood_retention"], fraction=True)
+        cells.append((value, around or undefined(method, marks[-1])))
         table.add_row(Text(name, style="bold"), *(_cell(*cell) for cell in cells))
     return table
+
+
+def _dataset(summary: Summary) -> DatasetSummary:
+    return DatasetSummary.from_json(summary["dataset"])
 
 
 def _cell(value: str, interval: str) -> Text:

@@ -28,8 +28,7 @@ from cwbc.reporting.figures import (
     shortened,
 )
 from cwbc.reporting.png import blank
-from cwbc.tasks import task_for
-from cwbc.wording import landmarks
+from cwbc.tasks import landmarks, task_for
 
 BEFORE, AFTER, RAISED, SHADE = "#9AA5B1", COLOURS[0], COLOURS[1], 0.16
 # What would differ from one writing to the next is left out.
@@ -59,7 +58,7 @@ def draw(figure: Figure, description: Description) -> tuple[Axes, Axes]:
     draws, targets = figure.subplots(2, 1, sharex=True, height_ratios=(7, 1))
     returns, raised = description.returns, description.raised
     task = task_for(description.environment, returns.lowest, returns.best)
-    marks = [mark for mark in landmarks(task, returns.best) if mark.key != "at_twice_expert"]
+    marks = landmarks(task, returns.best)[:-1]
     low, high = _limits([returns.lowest, raised.highest, *(mark.target for mark in marks)])
     draws.set_xlim(low, high)
     hair = 0.004 * (high - low)  # what has no width must be seen as well

@@ -1,4 +1,4 @@
-"""The picture of reliability: what came back for what was asked, above what the data had to offer."""
+"""The picture of reliability: achieved vs. target return, above the histogram of the dataset's returns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.intervals import Array, band, meaning
+from cwbc.intervals import LEAST, Array, band, bands
 from cwbc.reporting.png import blank, to_png
 from cwbc.results import Sweep
-from cwbc.tasks import Task
-from cwbc.wording import Landmark, amount, landmarks
+from cwbc.tasks import Landmark, Task, landmarks
+from cwbc.wording import amount
 
 # Okabe and Ito's colours for colour-blind readers; wine stands in for their yellow, unreadable on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
@@ -29,7 +29,7 @@ INCHES = (9.0, 6.4)
 
 
 def reliability_figure(sweeps: Sequence[Sweep], dataset: DatasetSummary) -> bytes:
-    """Achieved against asked return with bands over seeds, and the dataset's returns, as a PNG."""
+    """Achieved vs. target return with bands over seeds, and the dataset's returns, as a PNG."""
     figure = blank(INCHES)
     draw(figure, sweeps, dataset)
     return to_png(figure)
@@ -41,8 +41,8 @@ def draw(figure: Figure, sweeps: Sequence[Sweep], dataset: DatasetSummary) -> tu
     marks = landmarks(dataset.task, dataset.best)
     for axes in (curves, histogram):
         clean(axes)
-    lines = [_curve(curves, index, sweep) for index, sweep in enumerate(sweeps)]
     across, up = limits(sweeps, marks, dataset)
+    lines = [_curve(curves, index, sweep, across) for index, sweep in enumerate(sweeps)]
     curves.set_xlim(*across)
     curves.set_ylim(*up)
     lines.append(_reference(curves))
@@ -71,31 +71,41 @@ def clean(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
-def _curve(axes: Axes, index: int, sweep: Sweep) -> Line2D:
-    mean, low, high = band(sweep.returns.mean(axis=2))
+def level(sweep: Sweep, across: ArrayLike) -> tuple[Array, Array, Array, Array]:
+    """Targets, means and bands of a sweep; of a method that takes no target, the same at all of `across`."""
+    means, lows, highs = band(sweep.returns.mean(axis=2))
+    if sweep.takes_target:
+        return sweep.targets, means, lows, highs
+    places = np.asarray(across, np.float64)
+    mean, low, high = (np.full(len(places), ends[0]) for ends in (means, lows, highs))
+    return places, mean, low, high
+
+
+def _curve(axes: Axes, index: int, sweep: Sweep, across: tuple[float, float]) -> Line2D:
+    targets, mean, low, high = level(sweep, across)
     colour = COLOURS[index % len(COLOURS)]
     (line,) = axes.plot(
-        sweep.targets,
+        targets,
         mean,
         color=colour,
         linewidth=1.9,
         linestyle=DASHES[index // len(COLOURS) % len(DASHES)],
-        marker=MARKERS[index % len(MARKERS)],
+        marker=MARKERS[index % len(MARKERS)] if sweep.takes_target else None,
         markersize=4.5,
         markeredgecolor="white",
         markeredgewidth=0.6,
-        label=shortened(sweep.method),
+        label=shortened(sweep.method) + " (takes no target)" * (not sweep.takes_target),
         zorder=3,
     )
     if len(sweep.seeds) > 1:
-        axes.fill_between(sweep.targets, low, high, color=colour, alpha=0.16, linewidth=0, zorder=2)
+        axes.fill_between(targets, low, high, color=colour, alpha=0.16, linewidth=0, zorder=2)
     return line
 
 
 def limits(
     sweeps: Sequence[Sweep], marks: Sequence[Landmark], dataset: DatasetSummary
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The ends of the axes of asked and of achieved returns."""
+    """The ends of the axes of target and of achieved returns."""
     named = [mark.target for mark in marks]
     across = np.concatenate([*(sweep.targets for sweep in sweeps), named, dataset.histogram_edges])
     # By the seeds, not by the bands: of few seeds those may be several times as wide, and flatten all else.
@@ -114,7 +124,7 @@ def padded(values: Array, share: float) -> tuple[float, float]:
 
 def _reference(axes: Axes) -> Line2D:
     ends = axes.get_xlim()
-    line = Line2D(ends, ends, color=FAINT, linewidth=1, label="achieved = asked", zorder=1)
+    line = Line2D(ends, ends, color=FAINT, linewidth=1, label="achieved = target", zorder=1)
     return axes.add_line(line)
 
 
@@ -143,7 +153,7 @@ def label_marks(axes: Axes, marks: Sequence[Landmark]) -> None:
 def _histogram(axes: Axes, dataset: DatasetSummary) -> None:
     axes.stairs(dataset.histogram_counts, dataset.histogram_edges, fill=True, color="#9AA5B1", zorder=2)
     axes.set_ylabel("episodes", color=INK)
-    axes.set_xlabel("asked return", color=INK)
+    axes.set_xlabel("target return", color=INK)
     axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
     axes.set_title(
         f"returns of the dataset's {dataset.episodes:,} episodes", loc="left", fontsize=8.5, color=INK, pad=3
@@ -184,9 +194,10 @@ def legend(figure: Figure, lines: Sequence[Artist], title: str) -> None:
 def _measured(sweeps: Sequence[Sweep]) -> str:
     seeds = sorted({len(sweep.seeds) for sweep in sweeps})
     if seeds == [1]:
-        return "one seed, so no intervals"
-    if 2 in seeds:
-        return f"means over {' or '.join(map(str, seeds))} seeds; bands are {meaning(seeds)}"
+        return "one seed: too few seeds for an interval"
+    if seeds[0] < LEAST:
+        drawn = bands(seeds).rstrip(".")
+        return f"means over {' or '.join(map(str, seeds))} seeds. {drawn}"
     return f"means and 95 % intervals over {' or '.join(map(str, seeds))} seeds"
 
 

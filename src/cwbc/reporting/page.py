@@ -37,6 +37,9 @@ class Page:
     headline: str  # the finding
     lead: str  # what one must know to read the numbers
     sections: Sequence[Section]
+    caveats: Sequence[str] = ()  # of the headline
+    warnings: Sequence[str] = ()  # shown before these
+    finding: str = ""  # where the headline is what follows from it
 
     def to_html(self) -> str:
         """The document, with style and script inside."""
@@ -62,6 +65,7 @@ class Page:
 <p class="kicker"><span>{escape(self.kicker)}</span>
 <button type="button" id="theme" title="Light or dark" aria-label="Light or dark">{_HALF_MOON}</button></p>
 <h1>{escape(self.headline)}</h1>
+{_bullets("warnings", self.warnings)}{_bullets("caveats", self.caveats)}{self._finding()}
 <p class="lead">{_unbroken(self.lead)}</p>
 {self._contents()}</header>
 {sections}
@@ -72,6 +76,9 @@ class Page:
 </html>
 """
 
+    def _finding(self) -> str:
+        return paragraph(self.finding) if self.finding else ""
+
     def _contents(self) -> str:
         """Ways to the parts of a page that has many of them."""
         if len(self.sections) <= _FEW_SECTIONS:
@@ -79,6 +86,11 @@ class Page:
         headings = [section.heading for section in self.sections]
         ways = (f'<a href="#{_anchor(heading)}">{escape(heading)}</a>' for heading in headings)
         return f'<nav class="contents" aria-label="Contents">{" ".join(ways)}</nav>\n'
+
+
+def _bullets(kind: str, lines: Sequence[str]) -> str:
+    items = "".join(f"<li>{_unbroken(line)}</li>" for line in lines)
+    return f'<ul class="{kind}">{items}</ul>\n' if lines else ""
 
 
 def facts(facts: Mapping[str, str]) -> str:

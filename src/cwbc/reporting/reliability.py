@@ -1,4 +1,4 @@
-"""The chart of reliability: what came back for what was asked, above what the data had to offer."""
+"""The chart of reliability: achieved vs. target return, above the histogram of the dataset's returns."""
 
 from __future__ import annotations
 
@@ -9,50 +9,61 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.intervals import band, meaning
+from cwbc.intervals import bands
 from cwbc.reporting import svg
 from cwbc.reporting.charts import curve_rows, looks_of, over_curves
-from cwbc.reporting.figures import limits
+from cwbc.reporting.figures import level, limits
 from cwbc.reporting.interactive import Chart, drawing
 from cwbc.reporting.panels import CHARACTER, Curve, Panel, Size, margin
 from cwbc.reporting.scales import Scale
 from cwbc.results import Sweep, same_target
-from cwbc.tasks import Task
-from cwbc.wording import Landmark, amount, landmarks, score
+from cwbc.tasks import Landmark, Task, landmarks
+from cwbc.wording import amount, listed, score
 
 TIER, LINE = 30, 13  # the heights of a landmark's label and of one of its lines
-BEYOND = "more than the data holds"
+BEYOND = "out-of-distribution"
 
 
 def reliability_chart(
     sweeps: Sequence[Sweep],
     dataset: DatasetSummary,
     names: Sequence[str] = (),
-    title: str = "Achieved against asked return",
+    title: str = "Achieved vs. target return",
 ) -> Chart:
-    """Achieved against asked return with bands over seeds, above the dataset's returns."""
+    """Achieved vs. target return with bands over seeds, above the dataset's returns."""
     task = dataset.task
-    curves = [Curve(s.method, s.targets, *band(s.returns.mean(axis=2))) for s in sweeps]
-    looks = looks_of([curve.name for curve in curves], names)
+    looks = looks_of([sweep.method for sweep in sweeps], names)
     marks = sorted(landmarks(task, dataset.best), key=lambda mark: mark.target)
-    drawn = _Reliability(title, curves, looks, task, dataset, marks, *limits(sweeps, marks, dataset))
+    across, up = limits(sweeps, marks, dataset)
+    curves = [Curve(sweep.method, *level(sweep, across)) for sweep in sweeps]
+    drawn = _Reliability(title, curves, looks, task, dataset, marks, across, up)
 
-    def heading(asked: float) -> str:
-        named = [mark.label for mark in marks if same_target(mark.target, asked)]
-        return " · ".join([f"asked {amount(asked)}", *named])
+    def heading(target: float) -> str:
+        named = [mark.label for mark in marks if same_target(mark.target, target)]
+        return " · ".join([f"target {amount(target)}", *named])
 
     def scored(achieved: float) -> tuple[str]:
         return (f"score {score(float(task.normalize(np.asarray(achieved))))}",)
 
-    hovering = over_curves(curves, heading, amount, scored)
-    rows = curve_rows(curves, "method", "asked return", "achieved return")
-    bands = meaning([len(sweep.seeds) for sweep in sweeps])
-    caption = (
-        f"{f'Bands are {bands}. ' if bands else ''}On the shaded ground more is asked than any "
-        f"episode of the data earned. Below: the returns of the dataset's {dataset.episodes:,} episodes."
-    )
-    keys = {"achieved = asked": svg.line(1, 6, 25, 6, "equal")}
+    given = [target for sweep in sweeps if sweep.takes_target for target in sweep.targets.tolist()]
+    stops = sorted(set(given)) or [mark.target for mark in marks]
+    hovering = over_curves([Curve(s.method, *level(s, stops)) for s in sweeps], heading, amount, scored)
+    exact = [Curve(s.method, *level(s, [np.nan])) for s in sweeps]  # one row without a target
+    rows = curve_rows(exact, "method", "target return", "achieved return")
+    caption = _caption(sweeps, dataset)
+    keys = {"achieved = target": svg.line(1, 6, 25, 6, "equal")}
     return Chart(title, drawn.draw, hovering, looks, rows, keys, caption, f"{dataset.name}-reliability")
+
+
+def _caption(sweeps: Sequence[Sweep], dataset: DatasetSummary) -> str:
+    levels = [sweep.method for sweep in sweeps if not sweep.takes_target]
+    sentences = [
+        bands([len(sweep.seeds) for sweep in sweeps]) or "One seed: too few seeds for an interval.",
+        f"Level lines: {listed(levels)} take{'s' * (len(levels) == 1)} no target." if levels else "",
+        "Shaded: targets above the best return in the dataset.",
+        f"Below: the returns of the dataset's {dataset.episodes:,} episodes.",
+    ]
+    return " ".join(filter(None, sentences))
 
 
 class _Label(NamedTuple):
@@ -103,11 +114,12 @@ class _Reliability(NamedTuple):
             svg.text(left, roof - 8, "episodes of the dataset", class_="tick over-lines"),
             svg.text(left - 7, roof + 9, f"{tallest:,}", class_="tick end"),
             svg.element("g", svg.path("bars", bars), class_="series look-data"),
-            histogram.bottom("asked return"),
+            histogram.bottom("target return"),
         )
 
     def _curve(self, panel: Panel, curve: Curve) -> str:
-        return panel.curve(curve, self.looks[curve.name], markers=len(curve.x) <= 40)
+        is_level = (float(curve.x[0]), float(curve.x[-1])) == self.across
+        return panel.curve(curve, self.looks[curve.name], markers=len(curve.x) <= 40 and not is_level)
 
     def _equal(self, panel: Panel) -> str:
         ends = (panel.across.low, panel.across.high)

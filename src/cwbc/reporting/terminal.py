@@ -14,11 +14,10 @@ from rich.text import Text
 
 from cwbc.reporting.figures import COLOURS, padded, shortened
 from cwbc.results import MethodSummary
-from cwbc.tasks import Task
-from cwbc.wording import Landmark, landmarks
+from cwbc.tasks import Landmark, Task, landmarks
 
 WIDEST, NARROWEST, ROWS = 72, 40, 12
-ACHIEVED, ASKED, EQUAL = "achieved return", "asked return", "⠠⠐⠈ achieved = asked"
+ACHIEVED, ASKED, EQUAL = "achieved return", "target return", "⠠⠐⠈ achieved = target"
 MARKERS, FAINT = "●■▲◆○□△◇", "dim"
 STYLES = [colour.replace("#000000", "default") for colour in COLOURS]  # black would be unseen on black
 BRAILLE, DOTS = 0x2800, ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # the empty cell; [across][down]
@@ -33,7 +32,7 @@ _Place = tuple[int, int]  # across and down from the upper left, in dots: a char
 
 @dataclasses.dataclass(frozen=True)
 class ReliabilityChart:
-    """Achieved against asked return, for rich to print; nothing where there is no room or no return."""
+    """Achieved vs. target return, for rich to print; nothing where there is no room or no return."""
 
     methods: Mapping[str, MethodSummary]
     task: Task
@@ -47,7 +46,9 @@ class ReliabilityChart:
             return
         # With the yardsticks, or else noise would look like a collapse.
         achieved = _limits([*returns, self.task.random_score, self.best], 0.03)
-        asked = _limits([*(point["target"] for point in points), self.best], 0.01)
+        marks = [mark.target for mark in landmarks(self.task, self.best)]
+        given = [point["target"] for point in points if point["target"] is not None]
+        asked = _limits([*(given or [self.task.near_return, *marks]), self.best], 0.01)
         cells = self._drawn(width, asked, achieved).cells
         for row in range(-1, 2 + max(row for _, row in cells)):  # with an empty line on either side
             line = Text.assemble(*(cells.get((column, row), " ") for column in range(width)))
@@ -155,7 +156,13 @@ class _Canvas:
                     self.write(column, row, "┊")
 
     def places(self, method: MethodSummary) -> list[_Place | None]:
-        points = [(self.across.dot(point["target"]), point["return"]) for point in method["curve"]]
+        """The points of a method's curve; one that takes no target has a level line from edge to edge."""
+        edges = (self.across.start, self.across.start + self.across.dots - 1)
+        points = [
+            (across, point["return"])
+            for point in method["curve"]
+            for across in (edges if point["target"] is None else (self.across.dot(point["target"]),))
+        ]
         return [None if value is None else (across, self.down.dot(value)) for across, value in points]
 
     def curves(self, curves: Sequence[_Curve]) -> None:
@@ -178,7 +185,7 @@ class _Canvas:
             self.write(self.right + 1, row, f"{curve.marker if curve.end else '–'} {curve.name}", curve.style)
 
     def diagonal(self) -> None:
-        """Show where achieved is asked, unless too little of it would be seen to make a line."""
+        """Show where achieved is the target, unless too little of it would be seen to make a line."""
         low, high = max(self.across.first, self.down.last), min(self.across.last, self.down.first)
         beneath = _Canvas(self.across, self.down)
         if low < high:

@@ -35,20 +35,21 @@ class Weighted(NamedTuple):
 
 
 def training_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | None:
-    """Losses against steps, with their range over seeds; None where no run has kept any."""
+    """Prediction losses against steps, with their range over seeds; None where no run has recorded any."""
     curves = loss_curves(histories)
     if not curves:
         return None
     remarks = []
     if any(np.isfinite(curve.low).any() for curve in curves):
-        remarks.append("Means over seeds; bands reach from the lowest seed to the highest.")
+        remarks.append("Means over seeds; bands reach from the min to the max over seeds.")
     if len(curves) > 1:  # or the lower line would be taken for the better method
-        remarks.append("Each is the whole loss of its method, with its regularizer and on what it draws.")
+        remarks.append("Without the loss of a regularizer, and on the trajectories that each method samples.")
+    logarithmic = all_positive(curves)
     return line_chart(
-        "Training loss",
+        "Prediction loss",
         curves,
         Axis("step", limits=(0, 1.01 * max(curve.x[-1] for curve in curves)), written="{:,.0f}".format),
-        Axis("loss", logarithmic=all_positive(curves), written=lambda loss: f"{loss:.3g}".replace("-", "−")),
+        Axis(loss_title(logarithmic), logarithmic, written=lambda loss: f"{loss:.3g}".replace("-", "−")),
         names,
         " ".join(remarks),
     )
@@ -92,6 +93,11 @@ def all_positive(curves: Sequence[Curve]) -> bool:
     values = np.concatenate([curve.value for curve in curves])
     known = values[np.isfinite(values)]
     return bool(known.size and (known > 0).all())
+
+
+def loss_title(logarithmic: bool) -> str:
+    """What an axis of losses shows."""
+    return "prediction loss, logarithmic scale" if logarithmic else "prediction loss"
 
 
 def _loss_curve(name: str, history: History, edges: Array) -> Curve:

@@ -12,13 +12,20 @@ from cwbc.dataset_summary import DatasetSummary
 from cwbc.reporting.figures import COLOURS, DASHES, INK, MARKERS, clean, legend, shortened
 from cwbc.reporting.png import blank, to_png
 from cwbc.reporting.scales import Scale
-from cwbc.reporting.training import Histories, all_positive, distinct_weightings, held, loss_curves
+from cwbc.reporting.training import (
+    Histories,
+    all_positive,
+    distinct_weightings,
+    held,
+    loss_curves,
+    loss_title,
+)
 
 INCHES = (9.0, 5.2)
 
 
 def training_figure(histories: Histories, dataset: DatasetSummary, names: Sequence[str]) -> bytes | None:
-    """Losses against steps with their range over seeds, as a PNG; None where no run has kept any."""
+    """Prediction losses against steps with their range over seeds, as a PNG; None where there are none."""
     curves = loss_curves(histories)
     if not curves:
         return None
@@ -43,7 +50,7 @@ def training_figure(histories: Histories, dataset: DatasetSummary, names: Sequen
         axes.set_yticks([value for value, _ in ticks], labels=[words for _, words in ticks])
         axes.minorticks_off()
     axes.set_xlabel("step", color=INK)
-    axes.set_ylabel("loss", color=INK)
+    axes.set_ylabel(loss_title(all_positive(curves)), color=INK)
     several = any(np.isfinite(curve.low).any() for curve in curves)
     legend(figure, axes.get_lines(), "means over seeds, and their range" if several else "one seed")
     return to_png(figure)

@@ -22,7 +22,7 @@ from cwbc.runs import PAGE
 from cwbc.studies import places, settings, tracked, writing
 from cwbc.studies.origins import histories_of, provenance_of
 from cwbc.tracking import parse_trackers
-from cwbc.wording import kept_in_words, measured_in_words, score, scored, span
+from cwbc.wording import measured_in_words, retention_in_words, score, scored, span
 
 FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anything clear
 
@@ -122,19 +122,31 @@ def _headline(evidence: Evidence, labels: Sequence[str], overall: Overall, resul
         return {label: float(np.mean([number(each) for each in column])) for label, column in columns}
 
     near, far = average(lambda each: each.at_expert), average(lambda each: each.at_twice_expert)
-    tops = average(lambda each: max(each.top, 0.0))
     where = _where(overall.datasets, evidence.datasets)
     seeds = _few([len(each.sweep.seeds) for methods in found.values() for each in methods])
     told = []
     if all(map(math.isfinite, near.values())):
-        told.append(f"Asked for {evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
+        told.append(f"At {evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
     if all(map(math.isfinite, far.values())):
-        shares = {label: kept if tops[label] else None for label, kept in overall.retention.items()}
-        # On some datasets a method may have no score to keep, so that there is no average share either.
-        every = all(share is None or math.isfinite(share) for share in shares.values())
-        words = kept_in_words(shares, far) if every else scored(far)
-        told.append(f"Asked for {evidence.far.phrase}, {words}.")
-    return " ".join(told) or f"At its best asked return, {scored(average(lambda each: each.top))} ({where})."
+        told += _retention(evidence, overall, far)
+    return " ".join(told) or f"At its best target, {scored(average(lambda each: each.top))} ({where})."
+
+
+def _retention(evidence: Evidence, overall: Overall, far: Mapping[str, float]) -> list[str]:
+    """The OOD retention of the methods that take a target, and the scores of the others."""
+    each = {label: of[label] for of in evidence.measured.values() for label in of}
+    others = [label for label in far if not each[label].sweep.takes_target]
+    told = [f"{label} takes no target and scores {score(far[label])}." for label in others]
+    scores = {label: found for label, found in far.items() if label not in others}
+    if not scores:
+        return told
+    fractions = {
+        label: None if math.isnan(overall.retention[label]) else overall.retention[label] for label in scores
+    }
+    # Where one dataset of several has no retention, there is no average either.
+    some = None in fractions.values() and len(overall.datasets) > 1
+    words = scored(scores) if some else retention_in_words(fractions, scores)
+    return [f"At {evidence.far.phrase}, {words}.", *told]
 
 
 def _best(scores: Mapping[str, float], overall: Overall, where: str, seeds: str) -> str:
@@ -176,9 +188,12 @@ def _remarks(evidence: Evidence, labels: Sequence[str], results: Results) -> lis
     if failed and labels:
         remarks.append(f"{failed} of {cells} cells failed; what they would have told is left out.")
     every = [each for methods in evidence.measured.values() for each in methods.values()]
-    unknown = any(math.isnan(each.at_expert + each.retention) for each in every)
+    unknown = any(
+        math.isnan(each.at_expert) or (each.sweep.takes_target and math.isnan(each.retention))
+        for each in every
+    )
     if labels and (unknown or len(every) < len(labels) * len(evidence.datasets)):
-        remarks.append("A dash stands for what was not asked for, not finished or cannot be told.")
+        remarks.append("A dash stands for what was not evaluated, not finished or is not defined.")
     if len({len(each.sweep.seeds) for each in every}) > 1:
         remarks.append("Runs of all datasets are put together only where each has as many seeds.")
     return remarks + evidence.broken

@@ -141,7 +141,7 @@ def _seeds(outcomes: Sequence[Outcome]) -> str:
         returns, lengths = sweep.returns.mean(axis=2), sweep.lengths.mean(axis=2)
         scores = outcome.dataset.task.normalize(returns)
         for s, seed in enumerate(sweep.seeds.tolist()):
-            for t, target in enumerate(sweep.targets.tolist()):
+            for t, target in enumerate(sweep.targets.tolist() if sweep.takes_target else [""]):
                 numbers = (f"{float(each[s, t]):.8g}" for each in (returns, scores, lengths))
                 writer.writerow((outcome.cell.dataset, sweep.method, seed, target, *numbers))
     return text.getvalue()

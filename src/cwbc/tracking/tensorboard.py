@@ -42,14 +42,15 @@ class EventFiles:
         self._append(self._events(row))
 
     def show(self, sweep: Sweep, dataset: DatasetSummary) -> None:
-        """Add what was achieved, with the asked return in place of the step."""
+        """Add what was achieved, with the target return in place of the step; 0 where there is none."""
         returns = sweep.returns.mean(axis=2)  # [seed, target]
         measured = {"return": returns, "normalized score": dataset.task.normalize(returns)}
         scale = 1  # steps are whole numbers, so a small return is counted in parts
-        while scale * np.abs(sweep.targets).max() < 100 and scale < 10**6:
+        targets = np.nan_to_num(sweep.targets)
+        while scale * np.abs(sweep.targets).max() < 100 and scale < 10**6:  # NaN is not below
             scale *= 10
         unit = "" if scale == 1 else f", asked return x {scale}"
-        for number, target in enumerate(sweep.targets):
+        for number, target in enumerate(targets):
             values = {f"sweep/{name}{unit}": value[:, number] for name, value in measured.items()}
             self._append(self._each(time.time(), round(target * scale), values))
 

@@ -15,7 +15,7 @@ from cwbc.errors import need_extra
 from cwbc.results import Sweep, summarize
 
 PROJECT = "cwbc"  # unless WANDB_PROJECT names another
-_POINTS = ("at_dataset_best", "at_expert", "at_twice_expert", "best_point", "ood_retention")
+_OTHERS = ("seeds", "episodes", "takes_target", "training_warnings", "curve")  # than numbers
 
 
 class WandbRun:
@@ -50,10 +50,12 @@ class WandbRun:
         self._run.log(values, step=row["step"], commit=True)
 
     def show(self, sweep: Sweep, dataset: DatasetSummary) -> None:
-        """Put the scores into the run's summary, and draw the curve over asked returns."""
+        """Put the scores into the run's summary, and draw the curve over target returns."""
         summary = summarize(sweep, dataset.task, dataset.best)
-        points = {name: summary[name] for name in _POINTS}  # type: ignore[literal-required]
+        points = {name: point for name, point in summary.items() if name not in _OTHERS}
         self._run.summary.update({name: point for name, point in points.items() if point is not None})
+        if not sweep.takes_target:
+            return
         curve = summary["curve"]
         table = self._wandb.Table(list(curve[0]), [list(point.values()) for point in curve])
         title = "normalized score against asked return"
