@@ -528,3 +528,42 @@ def test_training_needs_no_environment(tmp_path: Path, capsys: Said) -> None:
     assert policy.act(np.zeros(2)).shape == (2,)
     assert run("compare", "mine", "rvs+cwbc", *options) == 2
     assert "dataset mine names no environment to act in; give --env ID" in capsys.readouterr().err
+
+
+# What the store may remove
+
+
+def test_importing_leaves_the_files_of_others_alone(place: Path, tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "a.csv", columns())
+    (place / "cart").mkdir(parents=True)
+    (place / "cart" / "precious.hdf5").write_bytes(b"precious")
+    assert run("data", "import", "a.csv", "--name", "cart") == 2
+    assert "holds files that are not the store's (precious.hdf5)" in capsys.readouterr().err
+    assert (place / "cart" / "precious.hdf5").read_bytes() == b"precious"
+
+
+def test_a_dataset_is_removed(place: Path, tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "a.csv", columns())
+    assert run("data", "import", "a.csv", "--name", "mine/cart") == 0
+    size = sum(file.stat().st_size for file in (place / "mine" / "cart").iterdir())
+    capsys.readouterr()
+    assert run("data", "remove", "mine/cart") == 0
+    assert f"removed mine/cart: {size:,} bytes from {place / 'mine' / 'cart'}" in capsys.readouterr().err
+    assert list(place.iterdir()) == []
+    assert (tmp_path / "a.csv").exists()
+
+
+def test_what_cannot_be_removed(place: Path, tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "a.csv", columns())
+    assert run("data", "import", "a.csv", "--name", "cart") == 0
+    exporting.export(cwbc.load("cart"), "cart-v0")
+    for name, text in (
+        ("crat", "the store holds no dataset 'crat'; did you mean 'cart'?"),
+        ("a.csv", "a.csv is a path; only datasets of the store are removed, by their names"),
+        ("cart-v0", "cart-v0 is in Minari's own folder, not in the store: "),
+        ("hopper-medium-v2", "the store holds no dataset 'hopper-medium-v2'; known: cart"),
+    ):
+        capsys.readouterr()
+        assert run("data", "remove", name) == 2
+        assert text in capsys.readouterr().err
+    assert store.names() == ["cart"]

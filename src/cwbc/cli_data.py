@@ -144,13 +144,21 @@ class Export:
     """Replace what is there."""
 
 
-Work = Show | Check | Make | Download | Import | Export
+@dataclasses.dataclass(frozen=True)
+class Remove:
+    """Remove a dataset from the store; files that are not the store's own stay where they are."""
+
+    name: Name
+    """A name that `cwbc data list` shows as here."""
+
+
+Work = Show | Check | Make | Download | Import | Export | Remove
 # Not List | Work: to tell such a union apart, tyro imports a type checker, which takes its time.
 Action = Union[List, Work]  # noqa: UP007
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Make, get, check, look at and keep datasets: list, show, check, make, download, import, export."""
+    """Datasets: list, show, check, make, download, import, export, remove."""
 
     action: Annotated[Action, Flat]

@@ -42,6 +42,8 @@ def run(action: cli_data.Work) -> int:
             import_dataset(action)
         case cli_data.Export():
             export(action)
+        case cli_data.Remove():
+            remove(action)
         case _:
             assert_never(action)
     return 0
@@ -122,7 +124,7 @@ def get(action: cli_data.Download) -> None:
         return
     url = action.url or published.url()
     with store.place(published.name, action.overwrite) as folder:
-        part = folder / ".data.part"
+        part = folder / store.PART
         with gauge(Console(stderr=True), published.d4rl_name, "bytes") as update:
             download(url, part, update)
         try:
@@ -194,6 +196,20 @@ def export(action: cli_data.Export) -> None:
         hdf5.write(aside, data)
         replace_atomically(aside, path)
     say(f"HDF5 file in D4RL's layout: {path}")
+
+
+def remove(action: cli_data.Remove) -> None:
+    """A dataset out of the store."""
+    if store.find_manifest(action.name) is None:
+        if places.local(action.name) is not None:
+            folder = places.root_folder() / action.name
+            raise InputError(f"{action.name} is in Minari's own folder, not in the store: {folder}")
+        if Path(action.name).exists():
+            raise InputError(f"{action.name} is a path; only datasets of the store are removed, by their names")
+    removed = store.remove(action.name)
+    say(f"removed {action.name}: {removed.bytes:,} bytes from {removed.folder}")
+    if removed.others:
+        say(f"not removed, since they are not the store's: {_some(removed.others)}")
 
 
 @contextlib.contextmanager

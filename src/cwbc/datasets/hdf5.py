@@ -45,12 +45,17 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
 
 
 def write(path: Path, data: Trajectories) -> None:
-    """The episodes in D4RL's layout, which most tools for offline reinforcement learning read."""
+    """The episodes in D4RL's layout, which most tools for offline reinforcement learning read.
+
+    Args:
+        path: a file of our own, which is replaced.
+    """
     last = np.zeros(data.steps, bool)
     last[data.starts + data.lengths - 1] = True
     ended = np.repeat(data.terminated, data.lengths)
     _check_room(path, data.nbytes + 2 * data.steps)
-    with _writing(path), h5py.File(path, "w") as file:
+    path.unlink(missing_ok=True)
+    with _writing(path), h5py.File(path, "x") as file:  # anew: "w" would write through a link
         file["observations"] = data.observations
         file["actions"] = data.actions
         file["rewards"] = data.rewards
