@@ -567,3 +567,24 @@ def test_what_cannot_be_removed(place: Path, tmp_path: Path, capsys: Said) -> No
         assert run("data", "remove", name) == 2
         assert text in capsys.readouterr().err
     assert store.names() == ["cart"]
+
+
+@pytest.mark.parametrize("identity", ["../../../../ESCAPED", "{tmp}/ESCAPED", "a/../../../../ESCAPED", "\0"])
+def test_a_minari_dataset_does_not_choose_where_a_run_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identity: str
+) -> None:
+    folder = exporting.export(toy_data(), "toy-v0")
+    metadata = folder / "data" / "metadata.json"
+    identity = identity.format(tmp=tmp_path)
+    metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"dataset_id": identity}))
+    planned: list[Path] = []
+
+    def stop(self: Any, directories: list[Path], overwrite: bool) -> None:
+        planned.extend(directories)
+        raise cwbc.InputError("far enough")
+
+    monkeypatch.setattr("cwbc.planning.Plan.check", stop)
+    assert run("train", str(folder), "bc", "--preset=small", "--device=cpu") == 2
+    (directory,) = planned
+    assert (tmp_path / directory).resolve().is_relative_to(tmp_path / "runs")
+    assert "\0" not in str(directory)

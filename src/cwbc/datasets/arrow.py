@@ -39,7 +39,9 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
                 yield from part.iter_batches(batch_size=_BATCH, columns=list(names))
 
         rows = sum(part.metadata.num_rows for part in parts)
-        return assemble(ArrowTable(str(path), rows, schema, batches), path.stem, options, progress)
+        # A folder may be given as "..", which has a name of its own.
+        name = path.resolve().name if path.is_dir() else path.stem
+        return assemble(ArrowTable(str(path), rows, schema, batches), name, options, progress)
 
 
 def _parts(folder: Path) -> list[Path]:

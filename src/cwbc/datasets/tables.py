@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cwbc.datasets.columns import BY_NAME, ColumnOptions, Roles, assign
 from cwbc.datasets.mending import mended
+from cwbc.datasets.naming import contained
 from cwbc.datasets.segmentation import Episodes, segment
 from cwbc.datasets.source import Column, Progress, Table, check_count, refuse
 from cwbc.findings import Finding, Rejected
@@ -71,7 +72,7 @@ def _laid_out(
 
     actions = matrix(roles.actions, np.int32 if roles.discrete else np.float32)
     return Trajectories(
-        name=name,
+        name=contained(name),
         observations=matrix(roles.observations, np.float32),
         actions=actions[:, 0] if roles.discrete else actions,
         rewards=matrix((roles.reward,), np.float32)[:, 0],

@@ -18,6 +18,7 @@ from cwbc import observations
 from cwbc.datasets.decoding import decoding
 from cwbc.datasets.hdf5_safety import check_arrays
 from cwbc.datasets.minari.places import FORMAT, unwarned
+from cwbc.datasets.naming import contained
 from cwbc.errors import InputError, need_extra
 from cwbc.findings import Finding, Origin
 from cwbc.recordings import Recording
@@ -80,7 +81,7 @@ class _Reader:
         environment, time_limit = self._environment()
         actions = self._actions.array()
         data = Trajectories(
-            name=name or self._metadata["dataset_id"],
+            name=name or contained(self._metadata["dataset_id"]),
             observations=self._observations.array(),
             actions=actions[:, 0] if self._discrete else actions,
             rewards=self._rewards.array()[:, 0],
