@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Union
 
 from tyro.conf import Positional, arg
 
-from cwbc.option_types import Environment, Flag, Flat, RaiseOptions, WeightingOptions, Whole
+from cwbc.option_types import Environment, Flag, Flat, RaiseOptions, Real, WeightingOptions, Whole
 
 Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
 Path = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")]
@@ -52,6 +52,8 @@ class TableOptions:
     """H, the most steps that an episode can have (default: the environment's, or the longest episode)."""
     action_count: Whole = None
     """Number of discrete actions (default: the highest one seen, and one more)."""
+    max_gigabytes: Real = None
+    """What the file may unfold to in memory (default: 1, or 256 times its size)."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -205,7 +205,9 @@ def remove(action: cli_data.Remove) -> None:
             folder = places.root_folder() / action.name
             raise InputError(f"{action.name} is in Minari's own folder, not in the store: {folder}")
         if Path(action.name).exists():
-            raise InputError(f"{action.name} is a path; only datasets of the store are removed, by their names")
+            raise InputError(
+                f"{action.name} is a path; only datasets of the store are removed, by their names"
+            )
     removed = store.remove(action.name)
     say(f"removed {action.name}: {removed.bytes:,} bytes from {removed.folder}")
     if removed.others:
@@ -241,7 +243,8 @@ def _read(path: str, table: cli_data.TableOptions) -> Recording:
     for name, value in (("--time-limit", table.time_limit), ("--action-count", table.action_count)):
         require(value is None or value >= 1, name, value, "at least 1")
     with gauge(Console(stderr=True), *made.doing(path)) as update:
-        recording = read(path, table.env, options, table.time_limit, table.action_count, update)
+        limits = (table.time_limit, table.action_count)
+        recording = read(path, table.env, options, *limits, update, table.max_gigabytes)
     return fitting.fitted(recording)
 
 

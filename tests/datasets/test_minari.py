@@ -24,6 +24,7 @@ import gymnasium
 import h5py
 import minari as package
 import numpy as np
+import pyarrow
 import pytest
 from conftest import logged
 from gymnasium import spaces
@@ -31,6 +32,7 @@ from minari.data_collector import EpisodeBuffer
 from numpy.typing import NDArray
 from toys import HORIZON, toy_data
 
+from cwbc.datasets import limits
 from cwbc.datasets.minari import exporting, places, reading, remote
 from cwbc.errors import InputError
 from cwbc.findings import Rejected
@@ -842,3 +844,48 @@ def test_a_folder_in_the_way_is_told(root: Path) -> None:
     (root / "robots" / "x-v0" / "data").mkdir(parents=True)  # as a broken download by Minari leaves it
     with pytest.raises(InputError, match=r"x-v0 is not a Minari dataset; remove it"):
         remote.download("robots/x-v0")
+
+
+@pytest.mark.parametrize("data_format", ["hdf5", "arrow"])
+def test_what_unfolds_to_too_much_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch, data_format: str
+) -> None:
+    monkeypatch.setattr(limits, "_ALWAYS", 1e5)
+    monkeypatch.setattr(limits, "_TIMES", 2)
+    steps = 20_000
+    long = episode(np.zeros((steps + 1, 2), np.float32), np.zeros((steps, 1), np.float32), np.zeros(steps))
+    folder = make(root, long, data_format=data_format)
+    if data_format == "hdf5":
+        _pack(folder / "data" / "main_data.hdf5")
+    else:
+        (file,) = (folder / "data" / "0").glob("*.arrow")
+        _pack_arrow(file)
+    with pytest.raises(
+        InputError, match=r"takes .* kB and unfolds to .* kB or more, beyond the limit of 100 kB"
+    ):
+        reading.read(folder)
+    with limits.at_most(1):
+        assert reading.read(folder).data.steps == steps
+
+
+def _pack(path: Path) -> None:
+    """The same arrays, compressed."""
+    with h5py.File(path) as old, h5py.File(path.with_name("packed"), "w") as new:
+        for name, group in old.items():
+            copy = new.create_group(name)
+            copy.attrs.update(group.attrs)
+            for key, item in group.items():
+                if isinstance(item, h5py.Dataset):
+                    copy.create_dataset(key, data=item[()], compression="gzip", chunks=True)
+    path.with_name("packed").replace(path)
+
+
+def _pack_arrow(path: Path) -> None:
+    with pyarrow.OSFile(str(path)) as source:
+        table = pyarrow.ipc.open_file(source).read_all()
+    options = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    with (
+        pyarrow.OSFile(str(path), "w") as sink,
+        pyarrow.ipc.new_file(sink, table.schema, options=options) as writer,
+    ):
+        writer.write_table(table)

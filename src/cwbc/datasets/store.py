@@ -162,8 +162,8 @@ def check_name(name: str, overwrite: bool = False) -> None:
         raise InputError(f"{other} is a dataset; {name} cannot lie above it")
     if not (folder / MANIFEST).exists() and (others := _others(folder)):
         raise InputError(
-            f"{folder} holds files that are not the store's ({_some(others)}); choose another --name, or move "
-            "them"
+            f"{folder} holds files that are not the store's ({_some(others)}); choose another --name, or "
+            "move them"
         )
 
 
@@ -258,7 +258,7 @@ class Removed:
 
 
 def remove(name: str) -> Removed:
-    """Remove a dataset: the file that its manifest names, the manifest, and what a download left beside it."""
+    """Remove a dataset: the file that its manifest names, the manifest, and what a download left there."""
     if (manifest := find_manifest(name)) is None:
         raise _not_held(name)
     folder = manifest.parent
