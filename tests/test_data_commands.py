@@ -588,3 +588,12 @@ def test_a_minari_dataset_does_not_choose_where_a_run_is_written(
     (directory,) = planned
     assert (tmp_path / directory).resolve().is_relative_to(tmp_path / "runs")
     assert "\0" not in str(directory)
+
+
+def test_an_action_count_beyond_all_reason(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns(action_0=None, action_1=None, action=np.arange(6) % 2))
+    for verb in ("check", "import"):
+        assert run("data", verb, "logs.csv", "--action-count", str(10**12)) == 2
+        said = capsys.readouterr()
+        assert "--action-count must be from 1 to 65,536; got 1000000000000" in said.out + said.err
+    assert store.names() == []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cwbc.findings import PLACES_KEPT, Finding, Origin
 from cwbc.trajectories import Trajectories, blocks
 
-_MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of number, such as a customer's
+MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of number, such as a customer's
 _MANY_CHOICES = 30  # discrete actions beyond which whole numbers are rather a quantity
 _MANY_ENDS, _NEARLY_ALL = 10, 0.95  # ends at one step that are no coincidence
 NOTHING_TO_LEARN = "conditioning on the return has nothing to learn"
@@ -126,9 +126,12 @@ def _discrete_range(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         name = action_names(data)[0]
         return Finding("error", f"{name} is outside the discrete range", wanted, name, len(steps), places)
 
+    if data.action_count is not None and data.action_count > MOST_ACTIONS:
+        what = f"there are {data.action_count:,} discrete actions to choose from"
+        yield Finding("error", what, f"{MOST_ACTIONS:,} are the most that can be learnt")
     if (low := np.flatnonzero(data.actions < 0)).size:
         yield tell(low, "discrete actions are numbered from 0; --action-kind continuous takes them as real")
-    count = data.action_count or _MOST_ACTIONS
+    count = data.action_count or MOST_ACTIONS
     if (high := np.flatnonzero(data.actions >= count)).size:
         there = f"the {count:,} actions" if data.action_count else "actions, at most 65,536 of them,"
         yield tell(high, f"{there} are numbered from 0 to {count - 1:,}")

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from rich.console import Console
 
-from cwbc import cli_data, fitting, option_types, simulators
+from cwbc import checks, cli_data, fitting, option_types, simulators
 from cwbc.datasets import d4rl, hdf5, made, read, store
 from cwbc.datasets.columns import ColumnOptions
 from cwbc.datasets.download import discard, download
@@ -240,11 +240,12 @@ def _read(path: str, table: cli_data.TableOptions) -> Recording:
         done=table.done,
         action_kind=table.action_kind,
     )
-    for name, value in (("--time-limit", table.time_limit), ("--action-count", table.action_count)):
-        require(value is None or value >= 1, name, value, "at least 1")
+    limit, count = table.time_limit, table.action_count
+    require(limit is None or limit >= 1, "--time-limit", limit, "at least 1")
+    possible = f"from 1 to {checks.MOST_ACTIONS:,}"
+    require(count is None or 1 <= count <= checks.MOST_ACTIONS, "--action-count", count, possible)
     with gauge(Console(stderr=True), *made.doing(path)) as update:
-        limits = (table.time_limit, table.action_count)
-        recording = read(path, table.env, options, *limits, update, table.max_gigabytes)
+        recording = read(path, table.env, options, limit, count, update, table.max_gigabytes)
     return fitting.fitted(recording)
 
 

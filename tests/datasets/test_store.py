@@ -251,7 +251,7 @@ store.add(mine("mine", 7.0), "other.csv", overwrite=True)
 def test_a_kill_while_replacing_leaves_the_old_one(moment: int) -> None:
     store.add(mine(), "log.csv")
     here = Path(__file__).parent
-    environment = os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent), *sys.path])}
     ended = subprocess.run([sys.executable, "-c", KILLED, here, str(moment)], env=environment, check=False)
     assert ended.returncode == -signal.SIGKILL
     assert load("mine").steps == 3

@@ -64,7 +64,7 @@ def _check_chunks(path: Path, name: str, array: h5py.h5d.DatasetID) -> None:
 
 
 def read_text(path: Path, file: h5py.File, name: str) -> str | None:
-    """An attribute that is one text, or None."""
+    """An attribute that is one text which can be printed, or None."""
     if name not in file.attrs:
         return None
     attribute = h5py.h5a.open(file.id, name.encode())
@@ -74,8 +74,9 @@ def read_text(path: Path, file: h5py.File, name: str) -> str | None:
     if kind.is_variable_str() and not _heaps_are_whole(path):
         raise InputError(f"{path} is damaged: the text of {name} cannot be read")
     value = file.attrs[name]
-    text = value.decode(errors="ignore") if isinstance(value, bytes) else str(value)
-    return text or None
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    # Bytes that are no text are no name either; h5py gives some as halves of characters, which nothing prints.
+    return text if text and text.isprintable() and "\ufffd" not in text else None
 
 
 def _heaps_are_whole(path: Path) -> bool:
