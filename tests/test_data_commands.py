@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -364,6 +367,53 @@ def test_a_download_is_verified_and_kept(replay: bytes, capsys: Said) -> None:
     assert [path.name for path in entry.folder.glob(".*")] == [".lock"]
     assert run("data", "download", "d4rl/hopper/medium-replay-v2") == 2
     assert "there is a dataset d4rl/hopper/medium-replay-v2 already" in capsys.readouterr().err
+
+
+def test_a_later_download_is_compared_with_the_first(replay: bytes, capsys: Said) -> None:
+    command = ["data", "download", "hopper-medium-replay-v2", "--overwrite", "--url"]
+    with serving(replay) as host:
+        assert run(*command, host.url) == 0
+        said = capsys.readouterr().err
+        assert (
+            "D4RL publishes no hashes: dimensions and number of steps are right; later downloads are" in said
+        )
+        first = only_entry()
+        assert first.download_hash == hashlib.sha256(replay).hexdigest()
+        assert run(*command, host.url) == 0
+        assert "this is what was downloaded first (SHA-256" in capsys.readouterr().err
+        # The same data in other bytes is the same; other data is not.
+        host.body = d4rl_file(402_000, extra=np.zeros(3))
+        assert run(*command, f"{host.url}?packed") == 0
+        assert only_entry().download_hash == first.download_hash
+        capsys.readouterr()
+        host.body = d4rl_file(402_000, rewards=np.zeros(402_000, np.float32))
+        assert run(*command, f"{host.url}?other") == 2
+    said = capsys.readouterr().err
+    assert "this is not the hopper-medium-replay-v2 that was downloaded first, on 20" in said
+    assert "`cwbc data remove d4rl/hopper/medium-replay-v2` makes room for it" in said
+    assert cwbc.load("hopper-medium-replay-v2").content_hash == first.content_hash
+    assert not list(first.folder.glob(".data*"))
+
+
+def test_a_download_of_far_more_than_was_published(replay: bytes, capsys: Said) -> None:
+    with serving(replay) as host:
+        host.answers = [Answer(headers=(("Content-Length", str(10**12)),), length=False)]
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 2
+    assert "has more than the 151,708,914 bytes that are expected" in capsys.readouterr().err
+
+
+def test_a_disk_that_fills_up_is_named(
+    replay: bytes, place: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        if os.fstat(file).st_size > 1000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with serving(replay) as host:
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 1
+    part = place / "d4rl" / "hopper" / "medium-replay-v2" / ".data.part"
+    assert f"cwbc: {part}: No space left on device" in capsys.readouterr().err
 
 
 def test_a_broken_download_goes_on_with_the_same_command(

@@ -16,7 +16,7 @@ from rich.console import Console
 from cwbc import checks, cli_data, fitting, option_types, simulators
 from cwbc.datasets import d4rl, hdf5, made, read, store
 from cwbc.datasets.columns import ColumnOptions
-from cwbc.datasets.download import discard, download
+from cwbc.datasets.download import discard, download, file_hash
 from cwbc.datasets.minari import places
 from cwbc.errors import WRONG_PATH, InputError, require, unknown
 from cwbc.files import replace_atomically
@@ -24,6 +24,7 @@ from cwbc.findings import Finding, Rejected
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.recordings import Recording
+from cwbc.trajectories import Trajectories
 from cwbc.wording import amount, counted
 
 
@@ -125,19 +126,37 @@ def get(action: cli_data.Download) -> None:
     url = action.url or published.url()
     with store.place(published.name, action.overwrite) as folder:
         part = folder / store.PART
+        # A copy may be compressed otherwise, but not be another file altogether.
+        most = {} if published.bytes is None else {"most": 2 * published.bytes}
         with gauge(Console(stderr=True), published.d4rl_name, "bytes") as update:
-            download(url, part, update)
+            download(url, part, update, **most)
         try:
             data = d4rl.read(published, part).trusted()
+            came, first = file_hash(part), store.readable(published.name)
+            _check_same(published, first, came, data)
         except InputError as error:
             discard(part)  # whole, and not what it should be: going on with it would help nobody
             raise InputError(f"{url}: {str(error).replace(str(part), 'the file')}") from error
         data = dataclasses.replace(data, time_limit=simulators.time_limit(published.environment))
         if published.goes_on_at_goal:
             hdf5.write(part, data)
-        entry = store.adopt(data, part, url)
+        entry = store.adopt(data, part, url, (first and first.download_hash) or came)
         discard(part)
     _tell_kept(entry)
+    compared = "this is what was downloaded first" if first else "later downloads are compared with this one"
+    say(
+        f"D4RL publishes no hashes: dimensions and number of steps are right; {compared} (SHA-256 {came[:16]})"
+    )
+
+
+def _check_same(published: d4rl.Published, first: store.Entry | None, came: str, data: Trajectories) -> None:
+    """Refuse a file with other data than the one that was downloaded first under the same name."""
+    if first is not None and came != first.download_hash and data.content_hash != first.content_hash:
+        raise InputError(
+            f"this is not the {published.d4rl_name} that was downloaded first, on {first.created[:10]} from "
+            f"{first.source}: its data differs (SHA-256 {came[:16]}). The first one is kept; if the new one is "
+            f"right, `cwbc data remove {published.name}` makes room for it"
+        )
 
 
 def get_from_minari(action: cli_data.Download) -> None:

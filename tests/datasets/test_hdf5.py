@@ -96,7 +96,10 @@ def test_the_environment_is_asked_written_or_named(
         ({"terminals": None, "timeouts": None}, ["nothing tells the episodes apart; say which column"]),
         (
             {"actions": None, "rewards": None},
-            ["no column for actions (looked for action, actions, act, acts or action_*; it has observations,", "1 more"],
+            [
+                "no column for actions (looked for action, actions, act, acts or action_*; it has obs",
+                "1 more",
+            ],
         ),
         ({"actions": None, "actions/inner": np.zeros(6)}, ["no column for actions", "--actions"]),
         ({"observations": np.zeros((5, 3))}, ["observations holds an array of shape (5, 3)", "6 rows"]),

@@ -94,9 +94,8 @@ def from_arrays(
         name, {key: (array.shape, array.dtype) for key, array in arrays.items()}, lambda key, _: arrays[key]
     )
     recording = assemble(table, name)
-    data = dataclasses.replace(
-        recording.data, environment=environment, time_limit=time_limit, action_count=action_count
-    )
+    facts = {"environment": environment, "time_limit": time_limit, "action_count": action_count}
+    data = dataclasses.replace(recording.data, name=name, **facts)
     return dataclasses.replace(recording, data=data).trusted()
 
 

@@ -287,7 +287,7 @@ class _Bounded:
 
     def read(self, size: int) -> bytes:
         block = bytes(self._stream.read(size))
-        self._given += 2 * len(block)  # a number takes about so much more than its digits
+        self._given += 4 * len(block)  # a digit and a comma become a number of eight bytes
         if self._given > self._most:
             raise limits.refusal(self._path, self._given, self._stored, self._most)
         return block

@@ -75,7 +75,7 @@ def read_text(path: Path, file: h5py.File, name: str) -> str | None:
         raise InputError(f"{path} is damaged: the text of {name} cannot be read")
     value = file.attrs[name]
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    # Bytes that are no text are no name either; h5py gives some as halves of characters, which nothing prints.
+    # Bytes that are no text name nothing; h5py gives some as halves of characters, which cannot be printed.
     return text if text and text.isprintable() and "\ufffd" not in text else None
 
 

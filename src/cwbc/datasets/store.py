@@ -208,7 +208,7 @@ def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | Non
     from importlib.metadata import version
 
     folder = root() / data.name
-    before = _replaced(data.name)
+    before = readable(data.name)
     # Named by content: until the manifest is replaced, in one step, it names the old file, which is there.
     name = f"{data.content_hash[:16]}.hdf5"
     entry = Entry(
@@ -240,8 +240,8 @@ def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | Non
     return entry
 
 
-def _replaced(name: str) -> Entry | None:
-    """The dataset that has this name up to now, where its manifest tells."""
+def readable(name: str) -> Entry | None:
+    """The dataset of this name, where there is one whose manifest can be read."""
     try:
         return find(name)
     except InputError:
