@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,17 @@ def errors(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         yield from _discrete_range(data, origin)
 
 
-def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
-    """What can be used, but is seldom meant."""
+def warnings(
+    data: Trajectories, origin: Origin, action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
+) -> Iterator[Finding]:
+    """What can be used, but is seldom meant.
+
+    Args:
+        action_bounds: the environment's lowest and highest continuous actions, where they are known.
+    """
     yield from equal_returns(data)
     if not data.discrete:
-        yield from _beyond_one(data, origin)
+        yield from _beyond_bounds(data, origin, action_bounds)
         yield from _whole_actions(data)
     elif data.action_count is None and data.action_size > _MANY_CHOICES:
         name, what = action_names(data)[0], f"is taken as one of {data.action_size:,} choices"
@@ -137,15 +143,26 @@ def _discrete_range(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         yield tell(high, f"{there} are numbered from 0 to {count - 1:,}")
 
 
-def _beyond_one(data: Trajectories, origin: Origin) -> Iterator[Finding]:
+def _beyond_bounds(
+    data: Trajectories, origin: Origin, bounds: tuple[NDArray[Any], NDArray[Any]] | None
+) -> Iterator[Finding]:
+    if bounds is None:
+        low, high = np.full((2, data.actions.shape[1]), [[-1.0], [1.0]])
+        whose = ["[-1, 1]"] * len(low)
+        remedy = "the policy keeps to the range of the data there; many tools expect [-1, 1]"
+    else:
+        low, high = (np.asarray(bound, np.float64) for bound in bounds)
+        whose = [f"the environment's [{a:g}, {b:g}]" for a, b in zip(low, high, strict=True)]
+        remedy = "is it another environment, or are the actions in another unit?"
+    slack = _ROUNDING * np.maximum(np.maximum(np.abs(low), np.abs(high)), 1)
     yield from _per_column(
         data,
         origin,
         data.actions,
         action_names(data),
-        lambda block: np.abs(block) > 1 + _ROUNDING,
-        "is outside [-1, 1]",
-        "the policy keeps to the range of the data there; many tools expect [-1, 1]",
+        lambda block: (block < low - slack) | (block > high + slack),
+        [f"is outside {each}" for each in whose],
+        remedy,
     )
 
 
@@ -164,7 +181,7 @@ def _per_column(
     array: NDArray[Any],
     names: tuple[str, ...],
     wrong: Callable[[NDArray[Any]], NDArray[np.bool_]],
-    what: str,
+    what: Sequence[str],  # [column]
     remedy: str,
 ) -> Iterator[Finding]:
     counts = np.zeros(len(names), np.int64)
@@ -180,7 +197,7 @@ def _per_column(
         values = [f"{array[s, column]:g}" for s in steps]
         places = tuple(origin.places(data.starts, steps, values))
         yield Finding(
-            "warning", f"{names[column]} {what}", remedy, names[column], int(counts[column]), places
+            "warning", f"{names[column]} {what[column]}", remedy, names[column], int(counts[column]), places
         )
 
 

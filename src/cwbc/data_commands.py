@@ -144,9 +144,8 @@ def get(action: cli_data.Download) -> None:
         discard(part)
     _tell_kept(entry)
     compared = "this is what was downloaded first" if first else "later downloads are compared with this one"
-    say(
-        f"D4RL publishes no hashes: dimensions and number of steps are right; {compared} (SHA-256 {came[:16]})"
-    )
+    told = "D4RL publishes no hashes: dimensions and number of steps are right"
+    say(f"{told}; {compared} (SHA-256 {came[:16]})")
 
 
 def _check_same(published: d4rl.Published, first: store.Entry | None, came: str, data: Trajectories) -> None:
@@ -154,8 +153,8 @@ def _check_same(published: d4rl.Published, first: store.Entry | None, came: str,
     if first is not None and came != first.download_hash and data.content_hash != first.content_hash:
         raise InputError(
             f"this is not the {published.d4rl_name} that was downloaded first, on {first.created[:10]} from "
-            f"{first.source}: its data differs (SHA-256 {came[:16]}). The first one is kept; if the new one is "
-            f"right, `cwbc data remove {published.name}` makes room for it"
+            f"{first.source}: its data differs (SHA-256 {came[:16]}). The first one is kept; if the new one "
+            f"is right, `cwbc data remove {published.name}` makes room for it"
         )
 
 

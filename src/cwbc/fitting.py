@@ -30,18 +30,20 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
             Finding("warning", what, f"{error}; if that is a mistake, import again with --overwrite")
         )
         return dataclasses.replace(recording, findings=tuple(found))
+    bounds, size = None, data.observations.shape[1]
     try:
-        if data.discrete and simulator.discrete:
-            # Logged actions may leave out the highest ones, which are there all the same.
+        if data.discrete and simulator.discrete and size == simulator.observation_size:
+            # Logged actions may leave out the highest ones, which are there all the same. Those that are not
+            # are told by their places.
             data = data.described(action_count=simulator.action_size)
-        sizes = (data.observations.shape[1], data.action_size, data.discrete)
-        compare("the data", *sizes, simulator, environment)
+        compare("the data", size, data.action_size, data.discrete, simulator, environment)
+        bounds = simulator.action_bounds
     except InputError as error:
         remedy = "--env ID says where the data is from, and --env none that it is from nowhere"
         found.append(Finding("error", str(error), remedy))
     finally:
         simulator.close()
-    return dataclasses.replace(recording, data=data, findings=tuple(found))
+    return dataclasses.replace(recording, data=data, findings=tuple(found), action_bounds=bounds)
 
 
 def compare(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+
+from numpy.typing import NDArray
 
 from cwbc import checks
 from cwbc.findings import Finding, Origin, Rejected
@@ -17,6 +20,7 @@ class Recording:
     origin: Origin
     findings: tuple[Finding, ...] = ()
     kept: bool = False  # from the store, which looked at it when it came there
+    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None  # [dimension] each; the environment's
 
     def errors(self) -> list[Finding]:
         """Everything that is wrong."""
@@ -24,7 +28,7 @@ class Recording:
 
     def warnings(self) -> list[Finding]:
         """Everything that is doubtful."""
-        return [*self._found("warning"), *checks.warnings(self.data, self.origin)]
+        return [*self._found("warning"), *checks.warnings(self.data, self.origin, self.action_bounds)]
 
     def trusted(self) -> Trajectories:
         """The data, if nothing is wrong with it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import http.server
 import importlib.metadata
@@ -565,7 +566,7 @@ def test_the_action_space_holds_every_action() -> None:
     wide = Trajectories(**vars(data) | {"actions": np.array([[0.5, -4], [0, 2], [-0.1, 3]], np.float32)})
     exporting.export(wide, "test/wide-v0")
     space = package.load_dataset("test/wide-v0").action_space
-    assert (space.low.tolist(), space.high.tolist()) == ([-1, -4], [1, 4])
+    assert (space.low.tolist(), space.high.tolist()) == ([-1, -4], [1, 3])
 
 
 def test_an_export_says_what_it_is() -> None:
@@ -889,3 +890,24 @@ def _pack_arrow(path: Path) -> None:
         pyarrow.ipc.new_file(sink, table.schema, options=options) as writer,
     ):
         writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    ("actions", "environment", "low", "high"),
+    [
+        ([[0, 0.5], [60, 0], [30, -0.5]], None, [0, -1], [60, 1]),
+        ([[-1.5], [2], [0]], None, [-1.5], [2]),
+        ([[-1.5], [1], [0]], "Pendulum-v1", [-2], [2]),
+        ([[-1.5], [3], [0]], "Pendulum-v1", [-2], [3]),
+        ([[-1.5], [3], [0]], "Unheard-v0", [-1.5], [3]),
+        ([[-1.5], [3], [0]], "Hopper-v5", [-1.5], [3]),  # of which it cannot be
+    ],
+)
+def test_bounds_are_those_of_the_data_and_of_the_environment(
+    actions: Any, environment: str | None, low: list[float], high: list[float]
+) -> None:
+    data = dataclasses.replace(
+        logged([1, 2], [3]), actions=np.array(actions, np.float32), environment=environment
+    )
+    space = package.load_dataset(exporting.export(data, "pushes-v0").name).spec.action_space
+    assert space == spaces.Box(np.array(low, np.float32), np.array(high, np.float32))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from gymnasium import Space, registry, spaces
 
+from cwbc import simulators
 from cwbc.datasets.minari.places import LOT, check_id, check_place, put, root_folder, unwarned
 from cwbc.errors import InputError, need_extra
 from cwbc.files import folder_aside
@@ -92,8 +93,27 @@ def _buffers(data: Trajectories) -> Iterable[Any]:
 def _action_space(data: Trajectories) -> Space[Any]:
     if data.discrete:
         return spaces.Discrete(data.action_size)
-    bounds = np.maximum(1, np.maximum(data.actions.max(axis=0), -data.actions.min(axis=0)))
-    return spaces.Box(-bounds, bounds, dtype=np.float32)
+    low, high = data.actions.min(axis=0), data.actions.max(axis=0)
+    if (known := _bounds(data)) is not None:
+        # Both: what was logged is never outside of what is declared.
+        low, high = np.minimum(low, known[0]), np.maximum(high, known[1])
+    else:
+        within = (low >= -1) & (high <= 1)  # as the policies take them
+        low, high = np.where(within, -1, low), np.where(within, 1, high)
+    return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+
+
+def _bounds(data: Trajectories) -> tuple[Any, Any] | None:
+    """The lowest and highest actions of the data's environment, where it is known and here."""
+    if data.environment is None:
+        return None
+    try:
+        simulator = simulators.make(data.environment, 1)
+    except InputError:
+        return None
+    simulator.close()
+    fits = simulator.action_bounds is not None and simulator.action_size == data.action_size
+    return simulator.action_bounds if fits else None
 
 
 def _specification(data: Trajectories) -> Any:
