@@ -86,7 +86,8 @@ def test_the_data_is_told_as_it_is() -> None:
 
 def test_the_bounds_of_the_environment_decide_which_actions_are_odd() -> None:
     wide = [[-1.5], [2.0], [0.5]]
-    data = from_arrays("pushes", np.eye(3), np.array(wide), np.arange(3), [False, False, True], [False] * 3)
+    last = np.arange(3) == 2
+    data = from_arrays("pushes", np.eye(3), np.array(wide), np.arange(3), last, ~last & False)
     assert [f.sentence() for f in Recording(data, Origin("pushes")).warnings() if "outside" in f.what] == [
         "actions[0] is outside [-1, 1]: -1.5 at row 0 (episode 0, step 0) and 1 more; the policy keeps to "
         "the range of the data there; many tools expect [-1, 1]"

@@ -197,7 +197,12 @@ def _per_column(
         values = [f"{array[s, column]:g}" for s in steps]
         places = tuple(origin.places(data.starts, steps, values))
         yield Finding(
-            "warning", f"{names[column]} {what[column]}", remedy, names[column], int(counts[column]), places
+            "warning",
+            f"{names[column]} {what[int(column)]}",
+            remedy,
+            names[column],
+            int(counts[column]),
+            places,
         )
 
 

@@ -261,7 +261,7 @@ class Compared(str):
 @pytest.mark.parametrize("options", [{}, {"observations": ("obs_*", "obs_1*")}])
 def test_the_work_does_not_grow_with_the_square_of_the_columns(options: dict[str, Any]) -> None:
     plain = table(*(f"obs_{i}" for i in range(300)), "action", "reward", "done")
-    columns = {Compared(name): column for name, column in plain.items()}
+    columns: dict[str, Column] = {Compared(name): column for name, column in plain.items()}
     Compared.times = 0
     assert len(roles(columns, **options).observations) == 300
     assert Compared.times < 30 * 300

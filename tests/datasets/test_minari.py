@@ -911,3 +911,29 @@ def test_bounds_are_those_of_the_data_and_of_the_environment(
     )
     space = package.load_dataset(exporting.export(data, "pushes-v0").name).spec.action_space
     assert space == spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
+
+
+def test_groups_within_groups_are_refused(root: Path) -> None:
+    folder = make(root, plain())
+    with h5py.File(folder / "data" / "main_data.hdf5", "a") as file:
+        group = file["episode_0"].create_group("infos")
+        for _ in range(2000):
+            group = group.create_group("g")
+    with pytest.raises(InputError, match="has groups within groups, more than 32 deep"):
+        reading.read(folder)
+
+
+def test_an_episode_that_is_there_many_times_counts_each_time(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make(root, plain(steps=3000))
+    with h5py.File(folder / "data" / "main_data.hdf5", "a") as file:
+        for number in range(1, 100):
+            file[f"episode_{number}"] = file["episode_0"]  # another name for it
+    metadata = folder / "data" / "metadata.json"
+    metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"total_episodes": 100}))
+    assert reading.read(folder).data.episodes == 100
+    monkeypatch.setattr(limits, "_ALWAYS", 1e5)
+    monkeypatch.setattr(limits, "_TIMES", 2)
+    with pytest.raises(InputError, match="unfolds to"):
+        reading.read(folder)

@@ -94,8 +94,13 @@ def from_arrays(
         name, {key: (array.shape, array.dtype) for key, array in arrays.items()}, lambda key, _: arrays[key]
     )
     recording = assemble(table, name)
-    facts = {"environment": environment, "time_limit": time_limit, "action_count": action_count}
-    data = dataclasses.replace(recording.data, name=name, **facts)
+    data = dataclasses.replace(
+        recording.data,
+        name=name,
+        environment=environment,
+        time_limit=time_limit,
+        action_count=action_count,
+    )
     return dataclasses.replace(recording, data=data).trusted()
 
 

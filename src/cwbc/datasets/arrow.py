@@ -59,7 +59,7 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
 
 
 def _check_sizes(path: Path, parts: Sequence[Any], stored: int) -> int:
-    """Refuse files that unfold to too much; the most bytes that a column of a row group has uncompressed."""
+    """Refuse files that unfold to too much; else how many bytes no text in them can be longer than."""
     size, longest = 0, 1
     for part in parts:
         groups = (part.metadata.row_group(i) for i in range(part.metadata.num_row_groups))
@@ -68,7 +68,8 @@ def _check_sizes(path: Path, parts: Sequence[Any], stored: int) -> int:
             size += max(
                 column.num_values * _WIDTHS.get(column.physical_type, 4), column.total_uncompressed_size
             )
-            longest = max(longest, column.total_uncompressed_size)
+            if column.physical_type == "BYTE_ARRAY":
+                longest = max(longest, column.total_uncompressed_size)
     limits.check(path, size, stored)
     return longest
 

@@ -327,6 +327,6 @@ def _checked(field: str, value: Any, kind: Any) -> Any:
     plain = dict if get_origin(kind) is dict else kind
     if get_origin(plain) is tuple or not isinstance(value, plain):
         raise ValueError(f"{field} is {value!r}")
-    if field == "file" and not _FILE.fullmatch(value):  # it is read, and removed: never another one's
+    if field == "file" and not _FILE.fullmatch(str(value)):  # it is read, and removed: never another one's
         raise ValueError(f"file is {value!r}")
     return value
