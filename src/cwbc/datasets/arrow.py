@@ -21,7 +21,6 @@ from cwbc.findings import PLACES_KEPT, Finding, Place, Rejected
 from cwbc.recordings import Recording
 
 _BATCH = 1 << 16  # rows decoded together
-_WIDTHS = {"INT64": 8, "DOUBLE": 8, "INT96": 12, "FIXED_LEN_BYTE_ARRAY": 16}  # bytes of a value; others: 4
 _BRACKETS = str.maketrans("[],()", "     ")
 
 
@@ -38,49 +37,41 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
         for file, part in zip(files, parts, strict=True):
             if part.schema_arrow.remove_metadata() != schema:
                 raise InputError(f"{file} has other columns than {files[0]}; all of {path} must be alike")
-        longest = _check_sizes(path, parts, stored)
-        # A text may be in the file once for all the rows that have it: so many have room, whatever it is.
-        rows_of_texts = max(min(_BATCH, int(limits.limit(stored)) // longest), 1)
+        rows = sum(part.metadata.num_rows for part in parts)
+        # Not by what it tells of each column: to ask pyarrow for that ends the process where it is damaged.
+        limits.check(path, rows * sum(map(_fixed_width, schema.types)), stored)
 
         def batches(names: Sequence[str]) -> Iterator[Any]:
-            fixed = all(_is_fixed(schema.field(name).type) for name in names)
+            fixed = all(_fixed_width(schema.field(name).type) for name in names)
+            at_once = _BATCH if fixed else _rows_at_once(parts[0], names)
             size = 0
             for part in parts:
-                rows = _BATCH if fixed else rows_of_texts
-                for batch in part.iter_batches(batch_size=rows, columns=list(names)):
+                for batch in part.iter_batches(batch_size=at_once, columns=list(names)):
                     size += batch.nbytes
                     limits.check(path, size, stored)
                     yield batch
 
-        rows = sum(part.metadata.num_rows for part in parts)
         # A folder may be given as "..", which has a name of its own.
         name = path.resolve().name if path.is_dir() else path.stem
         return assemble(ArrowTable(str(path), rows, schema, batches), name, options, progress)
 
 
-def _check_sizes(path: Path, parts: Sequence[Any], stored: int) -> int:
-    """Refuse files that unfold to too much; else how many bytes no text in them can be longer than."""
-    size, longest = 0, 1
-    for part in parts:
-        groups = (part.metadata.row_group(i) for i in range(part.metadata.num_row_groups))
-        for column in (group.column(i) for group in groups for i in range(group.num_columns)):
-            # Counted by values: hundreds of millions that are alike are a few bytes also when uncompressed.
-            size += max(
-                column.num_values * _WIDTHS.get(column.physical_type, 4), column.total_uncompressed_size
-            )
-            if column.physical_type == "BYTE_ARRAY":
-                longest = max(longest, column.total_uncompressed_size)
-    limits.check(path, size, stored)
-    return longest
-
-
-def _is_fixed(kind: Any) -> bool:
-    """Whether each value, also of a list, takes the same room."""
+def _fixed_width(kind: Any) -> int:
+    """The bytes that each value of a type takes, which are kept in four at least; 0 where they differ."""
     from pyarrow import types
 
-    while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        kind = kind.value_type
-    return types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
+    if types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _fixed_width(kind.value_type)
+    if not (types.is_primitive(kind) or types.is_decimal(kind)):
+        return 0
+    return max(int(kind.bit_width) // 8, 4)
+
+
+def _rows_at_once(part: Any, names: Sequence[str]) -> int:
+    """How many rows of lists and texts are read together: one in the file may be that of many rows."""
+    first = next(part.iter_batches(batch_size=1, columns=list(names)), None)
+    size = max(1 if first is None else first.nbytes, 1)
+    return max(min(_BATCH // 16, (1 << 26) // size), 1)
 
 
 def _parts(folder: Path) -> list[Path]:

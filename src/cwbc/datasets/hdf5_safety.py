@@ -34,11 +34,11 @@ def check_arrays(path: Path, file: h5py.File, unproved: int) -> int:
     return sum(sizes)
 
 
-def check_array(path: Path, name: str, array: h5py.h5d.DatasetID, unproved: int = 1 << 28) -> int:
+def check_array(path: Path, name: str, array: h5py.h5d.DatasetID, unproved: float = math.inf) -> int:
     """The bytes that an array unfolds to; refuses one that the file does not hold.
 
     Args:
-        unproved: bytes that it may have without as many in the file, as one that is all zeros does.
+        unproved: bytes that it may have without as many in the file, as one that was never written does.
     """
     plan = array.get_create_plist()
     layout, filters = plan.get_layout(), plan.get_nfilters()
