@@ -14,7 +14,7 @@ from typing import assert_never
 from rich.console import Console
 
 from cwbc import checks, cli_data, fitting, option_types, simulators
-from cwbc.datasets import d4rl, hdf5, made, read, store
+from cwbc.datasets import d4rl, hdf5, made, read, removal, store
 from cwbc.datasets.columns import ColumnOptions
 from cwbc.datasets.download import discard, download, file_hash
 from cwbc.datasets.minari import places
@@ -226,7 +226,7 @@ def remove(action: cli_data.Remove) -> None:
             raise InputError(
                 f"{action.name} is a path; only datasets of the store are removed, by their names"
             )
-    removed = store.remove(action.name)
+    removed = removal.remove(action.name)
     say(f"removed {action.name}: {removed.bytes:,} bytes from {removed.folder}")
     if removed.others:
         say(f"not removed, since they are not the store's: {_some(removed.others)}")

@@ -307,51 +307,6 @@ def test_a_link_in_the_way_is_not_written_through(place: Path, tmp_path: Path) -
     assert (victim.read_text(), load("mine").steps) == ("precious", 3)
 
 
-def test_removing_a_dataset(place: Path) -> None:
-    store.add(mine("one/two"), "log.csv")
-    store.add(mine("one/other"), "log.csv")
-    file = store.find("one/two")
-    assert file is not None
-    (place / "one" / "two" / ".data.part").write_bytes(b"12345")
-    manifest = (place / "one" / "two" / "cwbc-manifest.json").stat().st_size
-    removed = store.remove("one/two")
-    assert removed.bytes == file.bytes + manifest + 5
-    assert (removed.folder, removed.others) == (place / "one" / "two", ())
-    assert sorted(os.listdir(place / "one")) == ["other"]
-    assert store.names() == ["one/other"]
-    store.remove("one/other")
-    assert os.listdir(place) == []
-
-
-def test_removing_keeps_the_files_of_others(place: Path) -> None:
-    store.add(mine(), "log.csv")
-    precious = beside(place / "mine")
-    removed = store.remove("mine")
-    assert removed.others == ("precious.hdf5",)
-    assert os.listdir(place / "mine") == ["precious.hdf5"]
-    assert precious.read_bytes() == b"precious"
-    assert store.names() == []
-
-
-def test_removing_what_is_not_there_or_not_readable(place: Path) -> None:
-    store.add(mine(), "log.csv")
-    with pytest.raises(InputError, match="the store holds no dataset 'mien'; did you mean 'mine'"):
-        store.remove("mien")
-    with pytest.raises(InputError, match=r"the store holds no dataset '\.\./mine'"):
-        store.remove("../mine")
-    (place / "mine" / "cwbc-manifest.json").write_text("{}")
-    with pytest.raises(InputError, match=r"which files are its own is not known: delete .*mine yourself"):
-        store.remove("mine")
-    assert len(list((place / "mine").glob("*.hdf5"))) == 1
-
-
-def test_a_dataset_that_another_process_writes_is_not_removed(place: Path) -> None:
-    store.add(mine(), "log.csv")
-    with store.place("mine", overwrite=True), pytest.raises(InputError, match="another process is writing"):
-        store.remove("mine")
-    assert load("mine").steps == 3
-
-
 def test_folders_whose_names_no_dataset_can_have_are_not_listed(place: Path) -> None:
     store.add(mine(), "log.csv")
     shutil.copytree(place / "mine", place / "\x1b[31mred")

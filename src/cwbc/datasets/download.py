@@ -59,6 +59,9 @@ def download(
     while True:
         try:
             return _attempt(url, path, progress, timeout, most)
+        except _TooMuch:
+            discard(path)
+            raise
         except _Interrupted as error:
             failures += 1
             # Only what goes beyond every earlier attempt is progress, and only by a block: a server that
@@ -82,6 +85,10 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _TooMuch(InputError):
+    """More bytes than the file that is wanted can have."""
 
 
 class _Interrupted(Exception):
@@ -269,9 +276,7 @@ def _receive(
         since, before = _clock(), done
         while total is None or done < total:
             if max(done, total or 0) > most:
-                raise InputError(
-                    f"{part.url} has more than the {most:,} bytes that are expected; {_ELSEWHERE}"
-                )
+                raise _TooMuch(f"{part.url} has more than the {most:,} bytes that are expected; {_ELSEWHERE}")
             block = _read(response, _BLOCK if total is None else min(_BLOCK, total - done), timeout)
             if not block:
                 break

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from cwbc.datasets import d4rl
-from cwbc.errors import InputError, unknown
+from cwbc.errors import InputError
 from cwbc.files import LOCK, is_aside, locked, replace_atomically, write_atomically
 
 if TYPE_CHECKING:
@@ -246,54 +246,6 @@ def readable(name: str) -> Entry | None:
         return find(name)
     except InputError:
         return None
-
-
-@dataclasses.dataclass(frozen=True)
-class Removed:
-    """What the removal of a dataset took away, and what it left."""
-
-    folder: Path
-    bytes: int
-    others: tuple[str, ...]  # names of files that are not the store's: they stay, and so does the folder
-
-
-def remove(name: str) -> Removed:
-    """Remove a dataset: the file that its manifest names, the manifest, and what a download left there."""
-    if (manifest := find_manifest(name)) is None:
-        raise _not_held(name)
-    folder = manifest.parent
-    with locked(folder / LOCK, f"another process is writing the dataset {name}; wait for it"):
-        try:
-            entry = _entry(manifest)
-        except InputError as error:
-            unknown_files = f"which files are its own is not known: delete {folder} yourself"
-            raise InputError(f"{error}; {unknown_files}") from error
-        # The manifest last: after a kill, the same command removes the rest.
-        own = (entry.path, folder / PART, folder / f"{PART}.json", manifest)
-        size = 0
-        for path in own:
-            with contextlib.suppress(FileNotFoundError):
-                size += path.lstat().st_size
-                path.unlink()
-        (folder / LOCK).unlink(missing_ok=True)
-    others = tuple(sorted(path.name for path in folder.iterdir()))
-    if not others:
-        _remove_empty(folder)
-    return Removed(folder, size, others)
-
-
-def _not_held(name: str) -> InputError:
-    near = unknown("dataset", name, names())
-    hint = str(near).split("; ", 1)[1] if names() else "it is empty"
-    return InputError(f"the store holds no dataset {name!r}; {hint}")
-
-
-def _remove_empty(folder: Path) -> None:
-    """Remove a folder of the store, and those above it that it leaves empty."""
-    with contextlib.suppress(OSError):  # a link, or another process is at work there
-        while folder != root():
-            folder.rmdir()
-            folder = folder.parent
 
 
 def _entry(manifest: Path) -> Entry:
