@@ -22,6 +22,7 @@ class Answer:
     cut: int | None = None  # body bytes after which the connection ends
     reset: bool = False  # the connection ends by a reset
     stalls: bool = False  # it does not end: nothing more comes
+    dribbles: bool = False  # a byte at a time comes, and there is always another one
     ranges: bool = True
     length: bool = True  # Content-Length is told
     chunked: bool = False
@@ -101,6 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send(self, answer: Answer, body: bytes) -> None:
+        while answer.dribbles and not self.server.closing.wait(0.001):
+            self.wfile.write(b".")
         part = body[: answer.cut]
         self.server.sent += len(part)
         self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if answer.chunked else part)

@@ -192,3 +192,14 @@ def test_the_place_is_the_one_in_the_source() -> None:
     origin = Origin("log.csv", rows=np.array([3, 0, 1, 2]), unit="line", first_row=2, episodes=["north"])
     (finding,) = checks.errors(data, origin)
     assert finding.sentence().startswith("rewards is not finite: nan at line 2 (episode north, step 1);")
+
+
+def test_more_discrete_actions_than_can_be_learnt() -> None:
+    data = dataclasses.replace(
+        logged([1, 2], [3]), actions=np.array([0, 1, 2], np.int32), action_count=10**12
+    )
+    (finding,) = checks.errors(data, Origin("mine"))
+    assert finding.sentence() == (
+        "there are 1,000,000,000,000 discrete actions to choose from; 65,536 are the most that can be learnt"
+    )
+    assert not list(checks.errors(dataclasses.replace(data, action_count=65_536), Origin("mine")))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -366,6 +369,53 @@ def test_a_download_is_verified_and_kept(replay: bytes, capsys: Said) -> None:
     assert "there is a dataset d4rl/hopper/medium-replay-v2 already" in capsys.readouterr().err
 
 
+def test_a_later_download_is_compared_with_the_first(replay: bytes, capsys: Said) -> None:
+    command = ["data", "download", "hopper-medium-replay-v2", "--overwrite", "--url"]
+    with serving(replay) as host:
+        assert run(*command, host.url) == 0
+        said = capsys.readouterr().err
+        assert (
+            "D4RL publishes no hashes: dimensions and number of steps are right; later downloads are" in said
+        )
+        first = only_entry()
+        assert first.download_hash == hashlib.sha256(replay).hexdigest()
+        assert run(*command, host.url) == 0
+        assert "this is what was downloaded first (SHA-256" in capsys.readouterr().err
+        # The same data in other bytes is the same; other data is not.
+        host.body = d4rl_file(402_000, extra=np.zeros(3))
+        assert run(*command, f"{host.url}?packed") == 0
+        assert only_entry().download_hash == first.download_hash
+        capsys.readouterr()
+        host.body = d4rl_file(402_000, rewards=np.zeros(402_000, np.float32))
+        assert run(*command, f"{host.url}?other") == 2
+    said = capsys.readouterr().err
+    assert "this is not the hopper-medium-replay-v2 that was downloaded first, on 20" in said
+    assert "`cwbc data remove d4rl/hopper/medium-replay-v2` makes room for it" in said
+    assert cwbc.load("hopper-medium-replay-v2").content_hash == first.content_hash
+    assert not list(first.folder.glob(".data*"))
+
+
+def test_a_download_of_far_more_than_was_published(replay: bytes, capsys: Said) -> None:
+    with serving(replay) as host:
+        host.answers = [Answer(headers=(("Content-Length", str(10**12)),), length=False)]
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 2
+    assert "has more than the 151,708,914 bytes that are expected" in capsys.readouterr().err
+
+
+def test_a_disk_that_fills_up_is_named(
+    replay: bytes, place: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        if os.fstat(file).st_size > 1000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with serving(replay) as host:
+        assert run("data", "download", "hopper-medium-replay-v2", "--url", host.url) == 1
+    part = place / "d4rl" / "hopper" / "medium-replay-v2" / ".data.part"
+    assert f"cwbc: {part}: No space left on device" in capsys.readouterr().err
+
+
 def test_a_broken_download_goes_on_with_the_same_command(
     replay: bytes, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -528,3 +578,72 @@ def test_training_needs_no_environment(tmp_path: Path, capsys: Said) -> None:
     assert policy.act(np.zeros(2)).shape == (2,)
     assert run("compare", "mine", "rvs+cwbc", *options) == 2
     assert "dataset mine names no environment to act in; give --env ID" in capsys.readouterr().err
+
+
+# What the store may remove
+
+
+def test_importing_leaves_the_files_of_others_alone(place: Path, tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "a.csv", columns())
+    (place / "cart").mkdir(parents=True)
+    (place / "cart" / "precious.hdf5").write_bytes(b"precious")
+    assert run("data", "import", "a.csv", "--name", "cart") == 2
+    assert "holds files that are not the store's (precious.hdf5)" in capsys.readouterr().err
+    assert (place / "cart" / "precious.hdf5").read_bytes() == b"precious"
+
+
+def test_a_dataset_is_removed(place: Path, tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "a.csv", columns())
+    assert run("data", "import", "a.csv", "--name", "mine/cart") == 0
+    size = sum(file.stat().st_size for file in (place / "mine" / "cart").iterdir())
+    capsys.readouterr()
+    assert run("data", "remove", "mine/cart") == 0
+    assert f"removed mine/cart: {size:,} bytes from {place / 'mine' / 'cart'}" in capsys.readouterr().err
+    assert list(place.iterdir()) == []
+    assert (tmp_path / "a.csv").exists()
+
+
+def test_what_cannot_be_removed(place: Path, tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "a.csv", columns())
+    assert run("data", "import", "a.csv", "--name", "cart") == 0
+    exporting.export(cwbc.load("cart"), "cart-v0")
+    for name, text in (
+        ("crat", "the store holds no dataset 'crat'; did you mean 'cart'?"),
+        ("a.csv", "a.csv is a path; only datasets of the store are removed, by their names"),
+        ("cart-v0", "cart-v0 is in Minari's own folder, not in the store: "),
+        ("hopper-medium-v2", "the store holds no dataset 'hopper-medium-v2'; known: cart"),
+    ):
+        capsys.readouterr()
+        assert run("data", "remove", name) == 2
+        assert text in capsys.readouterr().err
+    assert store.names() == ["cart"]
+
+
+@pytest.mark.parametrize("identity", ["../../../../ESCAPED", "{tmp}/ESCAPED", "a/../../../../ESCAPED", "\0"])
+def test_a_minari_dataset_does_not_choose_where_a_run_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identity: str
+) -> None:
+    folder = exporting.export(toy_data(), "toy-v0")
+    metadata = folder / "data" / "metadata.json"
+    identity = identity.format(tmp=tmp_path)
+    metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"dataset_id": identity}))
+    planned: list[Path] = []
+
+    def stop(self: Any, directories: list[Path], overwrite: bool) -> None:
+        planned.extend(directories)
+        raise cwbc.InputError("far enough")
+
+    monkeypatch.setattr("cwbc.planning.Plan.check", stop)
+    assert run("train", str(folder), "bc", "--preset=small", "--device=cpu") == 2
+    (directory,) = planned
+    assert (tmp_path / directory).resolve().is_relative_to(tmp_path / "runs")
+    assert "\0" not in str(directory)
+
+
+def test_an_action_count_beyond_all_reason(tmp_path: Path, capsys: Said) -> None:
+    write(tmp_path / "logs.csv", columns(action_0=None, action_1=None, action=np.arange(6) % 2))
+    for verb in ("check", "import"):
+        assert run("data", verb, "logs.csv", "--action-count", str(10**12)) == 2
+        said = capsys.readouterr()
+        assert "--action-count must be from 1 to 65,536; got 1000000000000" in said.out + said.err
+    assert store.names() == []

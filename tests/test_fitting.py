@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, toy_data
 
+from cwbc.datasets.arrays import from_arrays
 from cwbc.errors import InputError
 from cwbc.findings import Origin
 from cwbc.fitting import fitted
@@ -72,3 +73,28 @@ def test_what_cannot_be_had_here_is_a_warning_unless_it_is_needed() -> None:
     assert fitted(recording).trusted() is recording.data
     with pytest.raises(InputError, match="unknown environment"):
         fitted(recording, acting=True)
+
+
+def test_the_data_is_told_as_it_is() -> None:
+    data = toy_data(episodes=2, discrete=True)
+    (finding,) = looked_at(data, "Acrobot-v1").findings
+    assert (
+        "it has 2 observation dimensions and 2 discrete actions, the environment 6 and 3 discrete"
+        in finding.what
+    )
+
+
+def test_the_bounds_of_the_environment_decide_which_actions_are_odd() -> None:
+    wide = [[-1.5], [2.0], [0.5]]
+    last = np.arange(3) == 2
+    data = from_arrays("pushes", np.eye(3), np.array(wide), np.arange(3), last, ~last & False)
+    assert [f.sentence() for f in Recording(data, Origin("pushes")).warnings() if "outside" in f.what] == [
+        "actions[0] is outside [-1, 1]: -1.5 at row 0 (episode 0, step 0) and 1 more; the policy keeps to "
+        "the range of the data there; many tools expect [-1, 1]"
+    ]
+    assert not any("outside" in f.what for f in looked_at(data, "Pendulum-v1").warnings())
+    wider = dataclasses.replace(data, actions=data.actions * 2)
+    assert [f.sentence() for f in looked_at(wider, "Pendulum-v1").warnings() if "outside" in f.what] == [
+        "actions[0] is outside the environment's [-2, 2]: -3 at row 0 (episode 0, step 0) and 1 more; is it "
+        "another environment, or are the actions in another unit?"
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cwbc.findings import PLACES_KEPT, Finding, Origin
 from cwbc.trajectories import Trajectories, blocks
 
-_MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of number, such as a customer's
+MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of number, such as a customer's
 _MANY_CHOICES = 30  # discrete actions beyond which whole numbers are rather a quantity
 _MANY_ENDS, _NEARLY_ALL = 10, 0.95  # ends at one step that are no coincidence
 NOTHING_TO_LEARN = "conditioning on the return has nothing to learn"
@@ -35,7 +35,7 @@ def warnings(data: Trajectories, origin: Origin) -> Iterator[Finding]:
     """What can be used, but is seldom meant."""
     yield from equal_returns(data)
     if not data.discrete:
-        yield from _beyond_one(data, origin)
+        yield from _beyond_bounds(data, origin)
         yield from _whole_actions(data)
     elif data.action_count is None and data.action_size > _MANY_CHOICES:
         name, what = action_names(data)[0], f"is taken as one of {data.action_size:,} choices"
@@ -126,23 +126,35 @@ def _discrete_range(data: Trajectories, origin: Origin) -> Iterator[Finding]:
         name = action_names(data)[0]
         return Finding("error", f"{name} is outside the discrete range", wanted, name, len(steps), places)
 
+    if data.action_count is not None and data.action_count > MOST_ACTIONS:
+        what = f"there are {data.action_count:,} discrete actions to choose from"
+        yield Finding("error", what, f"{MOST_ACTIONS:,} are the most that can be learnt")
     if (low := np.flatnonzero(data.actions < 0)).size:
         yield tell(low, "discrete actions are numbered from 0; --action-kind continuous takes them as real")
-    count = data.action_count or _MOST_ACTIONS
+    count = data.action_count or MOST_ACTIONS
     if (high := np.flatnonzero(data.actions >= count)).size:
         there = f"the {count:,} actions" if data.action_count else "actions, at most 65,536 of them,"
         yield tell(high, f"{there} are numbered from 0 to {count - 1:,}")
 
 
-def _beyond_one(data: Trajectories, origin: Origin) -> Iterator[Finding]:
+def _beyond_bounds(data: Trajectories, origin: Origin) -> Iterator[Finding]:
+    if data.action_bounds is None:
+        low, high = np.full((2, data.actions.shape[1]), [[-1.0], [1.0]])
+        whose = ["[-1, 1]"] * len(low)
+        remedy = "the policy keeps to the range of the data there; many tools expect [-1, 1]"
+    else:
+        low, high = np.asarray(data.action_bounds)
+        whose = [f"the environment's [{a:g}, {b:g}]" for a, b in zip(low, high, strict=True)]
+        remedy = "is it another environment, or are the actions in another unit?"
+    slack = _ROUNDING * np.maximum(np.maximum(np.abs(low), np.abs(high)), 1)
     yield from _per_column(
         data,
         origin,
         data.actions,
         action_names(data),
-        lambda block: np.abs(block) > 1 + _ROUNDING,
-        "is outside [-1, 1]",
-        "the policy keeps to the range of the data there; many tools expect [-1, 1]",
+        lambda block: (block < low - slack) | (block > high + slack),
+        [f"is outside {each}" for each in whose],
+        remedy,
     )
 
 
@@ -161,7 +173,7 @@ def _per_column(
     array: NDArray[Any],
     names: tuple[str, ...],
     wrong: Callable[[NDArray[Any]], NDArray[np.bool_]],
-    what: str,
+    what: Sequence[str],  # [column]
     remedy: str,
 ) -> Iterator[Finding]:
     counts = np.zeros(len(names), np.int64)
@@ -177,7 +189,12 @@ def _per_column(
         values = [f"{array[s, column]:g}" for s in steps]
         places = tuple(origin.places(data.starts, steps, values))
         yield Finding(
-            "warning", f"{names[column]} {what}", remedy, names[column], int(counts[column]), places
+            "warning",
+            f"{names[column]} {what[int(column)]}",
+            remedy,
+            names[column],
+            int(counts[column]),
+            places,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Union
 
 from tyro.conf import Positional, arg
 
-from cwbc.option_types import Environment, Flag, Flat, RaiseOptions, WeightingOptions, Whole
+from cwbc.option_types import Environment, Flag, Flat, RaiseOptions, Real, WeightingOptions, Whole
 
 Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
 Path = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")]
@@ -52,6 +52,8 @@ class TableOptions:
     """H, the most steps that an episode can have (default: the environment's, or the longest episode)."""
     action_count: Whole = None
     """Number of discrete actions (default: the highest one seen, and one more)."""
+    max_gigabytes: Real = None
+    """What the file may unfold to in memory (default: 1, or 256 times its size)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,13 +146,21 @@ class Export:
     """Replace what is there."""
 
 
-Work = Show | Check | Make | Download | Import | Export
+@dataclasses.dataclass(frozen=True)
+class Remove:
+    """Remove a dataset from the store; files that are not the store's own stay where they are."""
+
+    name: Name
+    """A name that `cwbc data list` shows as here."""
+
+
+Work = Show | Check | Make | Download | Import | Export | Remove
 # Not List | Work: to tell such a union apart, tyro imports a type checker, which takes its time.
 Action = Union[List, Work]  # noqa: UP007
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Make, get, check, look at and keep datasets: list, show, check, make, download, import, export."""
+    """Datasets: list, show, check, make, download, import, export, remove."""
 
     action: Annotated[Action, Flat]

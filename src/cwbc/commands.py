@@ -17,6 +17,7 @@ from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import made
+from cwbc.datasets.naming import contained
 from cwbc.device import use_device
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
@@ -98,7 +99,7 @@ class Session:
         data, overwrite = plan.data, command.training.overwrite
         assert data.environment is not None  # an acting plan has one
         asked = sweep_plan(command.sweep, data.task, data.best)
-        root = Path(command.training.out or f"runs/{data.name}")
+        root = Path(command.training.out or f"runs/{contained(data.name)}")
         if is_run(root):
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
         check_place(root)
@@ -125,7 +126,7 @@ class Session:
             command.dataset, command.method, command.training, command.hyperparameters, acting=False
         )
         method, settings = plan.methods[0]
-        directory = Path(command.training.out or f"runs/{plan.data.name}/{method.name}")
+        directory = Path(command.training.out or f"runs/{contained(plan.data.name)}/{method.name}")
         plan.check([directory], overwrite=command.training.overwrite)
         with tracked(plan.track, self.warn) as tracking:
             self._train(plan, method, settings, directory, tracking)

@@ -13,10 +13,10 @@ from typing import assert_never
 
 from rich.console import Console
 
-from cwbc import cli_data, fitting, option_types, simulators
-from cwbc.datasets import d4rl, hdf5, made, read, store
+from cwbc import checks, cli_data, fitting, option_types, simulators
+from cwbc.datasets import d4rl, hdf5, made, read, removal, store
 from cwbc.datasets.columns import ColumnOptions
-from cwbc.datasets.download import discard, download
+from cwbc.datasets.download import discard, download, file_hash
 from cwbc.datasets.minari import places
 from cwbc.errors import WRONG_PATH, InputError, require, unknown
 from cwbc.files import replace_atomically
@@ -24,6 +24,7 @@ from cwbc.findings import Finding, Rejected
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.recordings import Recording
+from cwbc.trajectories import Trajectories
 from cwbc.wording import amount, counted
 
 
@@ -42,6 +43,8 @@ def run(action: cli_data.Work) -> int:
             import_dataset(action)
         case cli_data.Export():
             export(action)
+        case cli_data.Remove():
+            remove(action)
         case _:
             assert_never(action)
     return 0
@@ -122,20 +125,37 @@ def get(action: cli_data.Download) -> None:
         return
     url = action.url or published.url()
     with store.place(published.name, action.overwrite) as folder:
-        part = folder / ".data.part"
+        part = folder / store.PART
+        # A copy may be compressed otherwise, but not be another file altogether.
+        most = {} if published.bytes is None else {"most": 2 * published.bytes}
         with gauge(Console(stderr=True), published.d4rl_name, "bytes") as update:
-            download(url, part, update)
+            download(url, part, update, **most)
         try:
             data = d4rl.read(published, part).trusted()
+            came, first = file_hash(part), store.readable(published.name)
+            _check_same(published, first, came, data)
         except InputError as error:
             discard(part)  # whole, and not what it should be: going on with it would help nobody
             raise InputError(f"{url}: {str(error).replace(str(part), 'the file')}") from error
         data = dataclasses.replace(data, time_limit=simulators.time_limit(published.environment))
         if published.goes_on_at_goal:
             hdf5.write(part, data)
-        entry = store.adopt(data, part, url)
+        entry = store.adopt(data, part, url, (first and first.download_hash) or came)
         discard(part)
     _tell_kept(entry)
+    compared = "this is what was downloaded first" if first else "later downloads are compared with this one"
+    told = "D4RL publishes no hashes: dimensions and number of steps are right"
+    say(f"{told}; {compared} (SHA-256 {came[:16]})")
+
+
+def _check_same(published: d4rl.Published, first: store.Entry | None, came: str, data: Trajectories) -> None:
+    """Refuse a file with other data than the one that was downloaded first under the same name."""
+    if first is not None and came != first.download_hash and data.content_hash != first.content_hash:
+        raise InputError(
+            f"this is not the {published.d4rl_name} that was downloaded first, on {first.created[:10]} from "
+            f"{first.source}: its data differs (SHA-256 {came[:16]}). The first one is kept; if the new one "
+            f"is right, `cwbc data remove {published.name}` makes room for it"
+        )
 
 
 def get_from_minari(action: cli_data.Download) -> None:
@@ -196,6 +216,22 @@ def export(action: cli_data.Export) -> None:
     say(f"HDF5 file in D4RL's layout: {path}")
 
 
+def remove(action: cli_data.Remove) -> None:
+    """A dataset out of the store."""
+    if store.find_manifest(action.name) is None:
+        if places.local(action.name) is not None:
+            folder = places.root_folder() / action.name
+            raise InputError(f"{action.name} is in Minari's own folder, not in the store: {folder}")
+        if Path(action.name).exists():
+            raise InputError(
+                f"{action.name} is a path; only datasets of the store are removed, by their names"
+            )
+    removed = removal.remove(action.name)
+    say(f"removed {action.name}: {removed.bytes:,} bytes from {removed.folder}")
+    if removed.others:
+        say(f"not removed, since they are not the store's: {_some(removed.others)}")
+
+
 @contextlib.contextmanager
 def _writing(path: str | Path, option: str) -> Iterator[None]:
     """Tell of a file that cannot be written by its own name, and by the option that names another."""
@@ -222,10 +258,12 @@ def _read(path: str, table: cli_data.TableOptions) -> Recording:
         done=table.done,
         action_kind=table.action_kind,
     )
-    for name, value in (("--time-limit", table.time_limit), ("--action-count", table.action_count)):
-        require(value is None or value >= 1, name, value, "at least 1")
+    limit, count = table.time_limit, table.action_count
+    require(limit is None or limit >= 1, "--time-limit", limit, "at least 1")
+    possible = f"from 1 to {checks.MOST_ACTIONS:,}"
+    require(count is None or 1 <= count <= checks.MOST_ACTIONS, "--action-count", count, possible)
     with gauge(Console(stderr=True), *made.doing(path)) as update:
-        recording = read(path, table.env, options, table.time_limit, table.action_count, update)
+        recording = read(path, table.env, options, limit, count, update, table.max_gigabytes)
     return fitting.fitted(recording)
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cwbc import simulators
 from cwbc.errors import InputError, UnavailableError
 from cwbc.findings import Finding
 from cwbc.recordings import Recording
-from cwbc.trajectories import ActionBounds, Trajectories
+from cwbc.trajectories import Trajectories
 
 
 def fitted(recording: Recording, acting: bool = False) -> Recording:
@@ -35,10 +31,11 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
             Finding("warning", what, f"{error}; if that is a mistake, import again with --overwrite")
         )
         return dataclasses.replace(recording, findings=tuple(found))
+    size = data.observations.shape[1]
     try:
-        data = _with_actions(data, simulator)
-        sizes = (data.observations.shape[1], data.action_size, data.discrete)
-        compare("the data", *sizes, simulator, environment)
+        if size == simulator.observation_size:
+            data = _with_actions(data, simulator)
+        compare("the data", size, data.action_size, data.discrete, simulator, environment)
     except InputError as error:
         remedy = "--env ID says where the data is from, and --env none that it is from nowhere"
         found.append(Finding("error", str(error), remedy))
@@ -63,18 +60,14 @@ def with_actions(data: Trajectories) -> Trajectories:
 
 def _with_actions(data: Trajectories, simulator: simulators.Simulator) -> Trajectories:
     if data.discrete and simulator.discrete:
-        # Logged actions may leave out the highest ones, which are there all the same.
+        # Logged actions may leave out the highest ones, which are there all the same. Those that are not are
+        # told by their places.
         return data.described(action_count=simulator.action_size)
-    if not data.discrete and data.action_size == simulator.action_size:
-        return data.described(action_bounds=_finite(simulator.action_bounds))
+    if not (data.discrete or simulator.discrete) and data.action_size == simulator.action_size:
+        assert simulator.action_bounds is not None  # as its actions are continuous
+        low, high = (tuple(bound.astype(float).tolist()) for bound in simulator.action_bounds)
+        return data.described(action_bounds=(low, high))
     return data
-
-
-def _finite(bounds: tuple[NDArray[Any], NDArray[Any]] | None) -> ActionBounds | None:
-    """The bounds of actions, where all of them are numbers."""
-    if bounds is None or not np.isfinite(bounds).all():
-        return None
-    return tuple(bounds[0].astype(float).tolist()), tuple(bounds[1].astype(float).tolist())
 
 
 def compare(

@@ -26,7 +26,9 @@ class Continuous:
         """The bounds of logged actions [step, dimension], and of the environment that they are from."""
         lowest, highest = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
         if bounds is not None:
-            lowest, highest = np.minimum(lowest, bounds[0]), np.maximum(highest, bounds[1])
+            low, high = np.asarray(bounds)
+            lowest = np.where(np.isfinite(low), np.minimum(lowest, low), lowest)
+            highest = np.where(np.isfinite(high), np.maximum(highest, high), highest)
         constant = lowest == highest  # an action that is always 5 lies between 0 and 10
         room = constant * np.where(lowest == 0, 1.0, np.abs(lowest))
         return cls(tuple((lowest - room).tolist()), tuple((highest + room).tolist()))

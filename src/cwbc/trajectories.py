@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from cwbc.tasks import Task, task_for
 
-ActionBounds = tuple[tuple[float, ...], tuple[float, ...]]  # lowest and highest, [dimension] each
+ActionBounds = tuple[
+    tuple[float, ...], tuple[float, ...]
+]  # lowest and highest, [dimension] each, may be infinite
 _BLOCK = 1 << 16  # rows looked at together, so that checks never need a second copy of the data
 
 

@@ -181,3 +181,16 @@ def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setitem(sys.modules, f"pyarrow.{kind}", None)
         with pytest.raises(InputError, match=r"files need more packages: pip install 'cwbc\[tables\]'"):
             load(path)
+
+
+def test_parts_with_odd_numbers_in_their_names(tmp_path: Path) -> None:
+    for name in ("\u00b22", "\u0663", "1", "x"):
+        write(tmp_path / f"{name}.parquet", columns(episode=None, step=None))
+    assert load(tmp_path).episodes == 12
+
+
+@pytest.mark.parametrize("name", ["_a", ".a"])
+def test_a_folder_without_parts_that_are_data(tmp_path: Path, name: str) -> None:
+    write(tmp_path / f"{name}.parquet", columns())
+    with pytest.raises(InputError, match=r"has no Parquet files but such as _name or \.name"):
+        load(tmp_path)

@@ -59,6 +59,9 @@ def test_columns_are_found_by_name() -> None:
         ("Observation", "Action", "Reward", "Terminated", "Truncated"),
         ("obs", "action_x", "reward", "terminal", "timeout"),
         ("state", "actions", "rewards", "terminations", "truncations"),
+        ("obs0", "act", "rew", "terminated", "truncated"),
+        ("obs_0", "act_0", "rew", "terminated", "truncated"),
+        ("state1", "acts", "rew", "terminated", "truncated"),
     ],
 )
 def test_other_ways_to_spell_them(spelled: tuple[str, ...]) -> None:
@@ -202,3 +205,63 @@ def test_which_actions_are_discrete() -> None:
         "--action-kind continuous takes them as real ones"
     ]
     assert not roles(several, action_kind="continuous").discrete
+
+
+@pytest.mark.parametrize("episode", ["episode_id", "ep_id", "ep"])
+@pytest.mark.parametrize("step", ["t", "time"])
+def test_short_names(episode: str, step: str) -> None:
+    found = roles(
+        table(
+            *(f"obs{i}" for i in (10, 1, 0, 2)),
+            "act0",
+            "act1",
+            "rew",
+            "obscure",
+            **{episode: "whole", step: "whole"},
+        )
+    )
+    assert names(found.observations) == ["obs0", "obs1", "obs2", "obs10"]
+    assert names(found.actions) == ["act0", "act1"]
+    assert found.episode is not None
+    assert found.step is not None
+    assert (found.reward.name, found.episode.name, found.step.name) == ("rew", episode, step)
+    assert found.ignored == ("obscure",)
+
+
+def test_numbers_that_are_not_digits_or_too_long() -> None:
+    odd = ["obs_\u00b2", "obs_0" + "1" * 5000, "obs_3"]
+    assert set(names(roles(table(*odd, "action", "reward", "done")).observations)) == set(odd)
+
+
+@pytest.mark.parametrize(
+    ("column", "hint"),
+    [
+        ("obs_1", "encode text as numbers, such as a column of 0 and 1 for each of its values"),
+        ("reward", "expected one number per row; encode text as numbers"),
+        ("action", "number the choices 0, 1, ..."),
+    ],
+)
+def test_text_gets_the_hint_to_encode_it(column: str, hint: str) -> None:
+    columns = table("obs_0", "obs_1", "action", "reward", "done") | table(**{column: "text"})
+    (told,) = problems(columns)
+    assert hint in told
+
+
+class Compared(str):
+    """A name that counts how often it is compared with another."""
+
+    times = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, other)
+
+
+@pytest.mark.parametrize("options", [{}, {"observations": ("obs_*", "obs_1*")}])
+def test_the_work_does_not_grow_with_the_square_of_the_columns(options: dict[str, Any]) -> None:
+    plain = table(*(f"obs_{i}" for i in range(300)), "action", "reward", "done")
+    columns: dict[str, Column] = {Compared(name): column for name, column in plain.items()}
+    Compared.times = 0
+    assert len(roles(columns, **options).observations) == 300
+    assert Compared.times < 30 * 300

@@ -362,6 +362,45 @@ def test_a_server_that_never_answers(path: Path) -> None:
             download(url, path, timeout=0.1, attempts=2, pause=0.01)
 
 
+@pytest.mark.parametrize("length", [True, False])
+def test_a_byte_now_and_then_is_no_download(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, length: bool
+) -> None:
+    seconds = itertools.count(step=0.4)
+    monkeypatch.setattr("cwbc.datasets.download._clock", lambda: next(seconds))
+    host.answers = [Answer(dribbles=True, length=length)]
+    with refused("bytes came in 5 s; "):
+        get(host, path, attempts=2)
+    assert len(host.requests) == 2
+
+
+@pytest.mark.parametrize("answer", [{}, {"length": False}, {"chunked": True}])
+def test_a_file_beyond_what_it_may_have(host: Host, path: Path, answer: dict[str, Any]) -> None:
+    host.answers = [Answer(**answer)]
+    with refused(f"{host.url} has more than the {BLOCK:,} bytes that are expected; give another address"):
+        get(host, path, most=BLOCK)
+    assert os.listdir(path.parent) == []
+    assert host.sent <= len(BODY)
+    get(host, path, most=len(BODY))
+    assert path.read_bytes() == BODY
+
+
+@pytest.mark.parametrize("place", ["ftp://127.0.0.1/x", "FTP://127.0.0.1/x"])
+def test_redirects_lead_to_web_servers_alone(host: Host, path: Path, place: str) -> None:
+    host.answers = [Answer(302, (("Location", place),))]
+    with refused(f"{host.url} sends us on to", "127.0.0.1/x', which is no web address; give another address"):
+        get(host, path)
+    assert len(host.requests) == 1
+
+
+def test_a_link_in_the_way_is_not_written_through(host: Host, path: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    path.symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic link"):
+        get(host, path)
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
 def test_redirects_are_followed_also_by_ranges(host: Host, path: Path) -> None:
     moved = Answer(302, (("Location", "/elsewhere"),))
     host.answers = [moved, Answer(cut=BLOCK), moved, Answer()]
@@ -413,8 +452,9 @@ def test_a_disk_that_takes_no_more_is_told_as_such(host: Host, path: Path) -> No
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2 * BLOCK, limit[1]))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large") as told:
             get(host, path)
+        assert told.value.filename == str(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert len(host.requests) == 1
@@ -431,8 +471,9 @@ def test_a_disk_that_is_found_full_at_the_end(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device"):
+    with pytest.raises(OSError, match="No space left on device") as told:
         get(host, path)
+    assert told.value.filename == str(path)
     assert len(host.requests) == 1
 
 

@@ -108,7 +108,7 @@ class Reader:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])},
             )
         process = self._process
         assert process.stdin is not None
@@ -297,6 +297,12 @@ NAMES = [
     "OBS",
     "obs_10",
     "obs_2",
+    "obs0",
+    "obs\u00b2",
+    "act",
+    "rew",
+    "ep_id",
+    "time",
     "action_0",
     "action_x",
     "t",
@@ -494,6 +500,15 @@ def empty_hdf5(rows: int) -> bytes:
     return buffer.getvalue()
 
 
+def hdf5_of_columns(count: int, rows: int) -> bytes:
+    """As many columns of so many rows, none of them written, and none too long by itself."""
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        for key in (*(f"obs_{i}" for i in range(count)), "action", "reward", "done"):
+            file.create_dataset(key, (rows,), "f4", chunks=(1 << 16,), fillvalue=1)
+    return buffer.getvalue()
+
+
 def telling_rows(table: Any, rows: int) -> bytes:
     """A Parquet file of six rows that tells another number of them."""
     content = parquet_bytes(table, compression="none", store_schema=False)
@@ -523,6 +538,12 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "csv of many columns": (lambda: b"," * 20_000 + b"\n", ".csv"),
     "csv with brackets": (lambda: b"episode,obs,action,reward\n0," + b"[" * 500_000 + b"x,1,1\n", ".csv"),
     "csv of zeros, compressed": (lambda: gzip.compress(bytes(50_000_000), 1), ".csv.gz"),
+    "hdf5 of columns without values": (lambda: hdf5_of_columns(40, 60_000_000), ".hdf5"),
+    "npz with a header of 3 GB": (
+        lambda: zipped(rewards=b"\x93NUMPY\x02\x00\0\0\0\xc0" + bytes(99_999)),
+        ".npz",
+    ),
+    "csv of 50,000 columns": (lambda: b",".join(b"obs_%d" % i for i in range(50_000)) + b"\n", ".csv"),
 }
 
 
@@ -595,6 +616,18 @@ def test_a_chunk_that_is_shorter_than_its_checksum(reader: Reader) -> None:
     assert len(trees) == len(d4rl_arrays())
     content = before + b"".join(b"TREE\x01" + tree[:19] + bytes(4) + tree[23:] for tree in trees)
     assert reader(content, ".hdf5").startswith("refused: ")
+
+
+def test_a_pipe_among_the_parts_of_a_dataset(reader: Reader, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part-0.parquet").write_bytes(parquet_bytes(d4rl_table()))
+    os.mkfifo(tmp_path / "parts" / "part-1.parquet")
+    assert "part-1.parquet is no file" in reader.ask(tmp_path / "parts")
+    minari = tmp_path / "minari"
+    (minari / "data").mkdir(parents=True)
+    (minari / "data" / "metadata.json").write_text("{}")
+    os.mkfifo(minari / "data" / "main_data.hdf5")
+    assert "main_data.hdf5 is no file" in reader.ask(minari)
 
 
 @pytest.mark.parametrize("inside", [False, True])

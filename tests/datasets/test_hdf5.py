@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import d4rl_arrays, write_d4rl
 
-from cwbc.datasets import hdf5, load
+from cwbc.datasets import hdf5, load, store
 from cwbc.datasets.arrays import from_arrays
 from cwbc.errors import InputError
 
@@ -96,7 +96,10 @@ def test_the_environment_is_asked_written_or_named(
         ({"terminals": None, "timeouts": None}, ["nothing tells the episodes apart; say which column"]),
         (
             {"actions": None, "rewards": None},
-            ["no column for actions (looked for action, actions or action_*; it has observations,", "1 more"],
+            [
+                "no column for actions (looked for action, actions, act, acts or action_*; it has obs",
+                "1 more",
+            ],
         ),
         ({"actions": None, "actions/inner": np.zeros(6)}, ["no column for actions", "--actions"]),
         ({"observations": np.zeros((5, 3))}, ["observations holds an array of shape (5, 3)", "6 rows"]),
@@ -233,3 +236,29 @@ def test_a_million_steps_are_read_without_a_second_copy(tmp_path: Path, dtype: t
     assert (data.episodes, data.steps, data.best) == (1000, steps, 1000.0)
     kept = data.observations.nbytes + data.actions.nbytes + data.rewards.nbytes
     assert kept < peak < 2 * kept
+
+
+@pytest.mark.parametrize("kind", [None, h5py.string_dtype("ascii"), h5py.string_dtype("utf-8")])
+@pytest.mark.parametrize("value", [b"\xff\xfe\x80", b"Hopper-v4\xff", b"a\x1b[31m"])
+def test_an_environment_that_is_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, value: bytes
+) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    path = write_d4rl(tmp_path / "mine.hdf5")
+    with h5py.File(path, "a") as file:
+        file.attrs.create("env", np.bytes_(value) if kind is None else value, dtype=kind)
+        file["env"] = np.bytes_(value)
+    data = load(path)
+    assert data.environment is None
+    store.add(data, str(path))
+    assert load("mine").content_hash == data.content_hash
+
+
+def test_groups_within_groups_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_d4rl(tmp_path / "mine.hdf5")
+    with h5py.File(path, "a") as file:
+        group = file
+        for _ in range(2000):
+            group = group.create_group("g")
+    monkeypatch.setattr(h5py.h5o, "visit", lambda *_, **__: pytest.fail("it looks at all of them"))
+    assert load(path).steps == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import http.server
 import importlib.metadata
@@ -24,6 +25,7 @@ import gymnasium
 import h5py
 import minari as package
 import numpy as np
+import pyarrow
 import pytest
 from conftest import logged
 from gymnasium import spaces
@@ -31,6 +33,7 @@ from minari.data_collector import EpisodeBuffer
 from numpy.typing import NDArray
 from toys import HORIZON, toy_data
 
+from cwbc.datasets import limits
 from cwbc.datasets.minari import exporting, places, reading, remote
 from cwbc.errors import InputError
 from cwbc.findings import Rejected
@@ -563,7 +566,7 @@ def test_the_action_space_holds_every_action() -> None:
     wide = Trajectories(**vars(data) | {"actions": np.array([[0.5, -4], [0, 2], [-0.1, 3]], np.float32)})
     exporting.export(wide, "test/wide-v0")
     space = package.load_dataset("test/wide-v0").action_space
-    assert (space.low.tolist(), space.high.tolist()) == ([-1, -4], [1, 4])
+    assert (space.low.tolist(), space.high.tolist()) == ([-1, -4], [1, 3])
 
 
 def test_an_export_says_what_it_is() -> None:
@@ -842,3 +845,95 @@ def test_a_folder_in_the_way_is_told(root: Path) -> None:
     (root / "robots" / "x-v0" / "data").mkdir(parents=True)  # as a broken download by Minari leaves it
     with pytest.raises(InputError, match=r"x-v0 is not a Minari dataset; remove it"):
         remote.download("robots/x-v0")
+
+
+@pytest.mark.parametrize("data_format", ["hdf5", "arrow"])
+def test_what_unfolds_to_too_much_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch, data_format: str
+) -> None:
+    monkeypatch.setattr(limits, "_ALWAYS", 1e5)
+    monkeypatch.setattr(limits, "_TIMES", 2)
+    steps = 20_000
+    long = episode(np.zeros((steps + 1, 2), np.float32), np.zeros((steps, 1), np.float32), np.zeros(steps))
+    folder = make(root, long, data_format=data_format)
+    if data_format == "hdf5":
+        _pack(folder / "data" / "main_data.hdf5")
+    else:
+        (file,) = (folder / "data" / "0").glob("*.arrow")
+        _pack_arrow(file)
+    with pytest.raises(
+        InputError, match=r"takes .* kB and unfolds to .* kB or more, beyond the limit of 100 kB"
+    ):
+        reading.read(folder)
+    with limits.at_most(1):
+        assert reading.read(folder).data.steps == steps
+
+
+def _pack(path: Path) -> None:
+    """The same arrays, compressed."""
+    with h5py.File(path) as old, h5py.File(path.with_name("packed"), "w") as new:
+        for name, group in old.items():
+            copy = new.create_group(name)
+            copy.attrs.update(group.attrs)
+            for key, item in group.items():
+                if isinstance(item, h5py.Dataset):
+                    copy.create_dataset(key, data=item[()], compression="gzip", chunks=True)
+    path.with_name("packed").replace(path)
+
+
+def _pack_arrow(path: Path) -> None:
+    with pyarrow.OSFile(str(path)) as source:
+        table = pyarrow.ipc.open_file(source).read_all()
+    options = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    with (
+        pyarrow.OSFile(str(path), "w") as sink,
+        pyarrow.ipc.new_file(sink, table.schema, options=options) as writer,
+    ):
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    ("actions", "environment", "low", "high"),
+    [
+        ([[0, 0.5], [60, 0], [30, -0.5]], None, [0, -1], [60, 1]),
+        ([[-1.5], [2], [0]], None, [-1.5], [2]),
+        ([[-1.5], [1], [0]], "Pendulum-v1", [-2], [2]),
+        ([[-1.5], [3], [0]], "Pendulum-v1", [-2], [3]),
+        ([[-1.5], [3], [0]], "Unheard-v0", [-1.5], [3]),
+        ([[-1.5], [3], [0]], "Hopper-v5", [-1.5], [3]),  # of which it cannot be
+    ],
+)
+def test_bounds_are_those_of_the_data_and_of_the_environment(
+    actions: Any, environment: str | None, low: list[float], high: list[float]
+) -> None:
+    data = dataclasses.replace(
+        logged([1, 2], [3]), actions=np.array(actions, np.float32), environment=environment
+    )
+    space = package.load_dataset(exporting.export(data, "pushes-v0").name).spec.action_space
+    assert space == spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
+
+
+def test_groups_within_groups_are_refused(root: Path) -> None:
+    folder = make(root, plain())
+    with h5py.File(folder / "data" / "main_data.hdf5", "a") as file:
+        group = file["episode_0"].create_group("infos")
+        for _ in range(2000):
+            group = group.create_group("g")
+    with pytest.raises(InputError, match="has groups within groups, more than 32 deep"):
+        reading.read(folder)
+
+
+def test_an_episode_that_is_there_many_times_counts_each_time(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make(root, plain(steps=3000))
+    with h5py.File(folder / "data" / "main_data.hdf5", "a") as file:
+        for number in range(1, 100):
+            file[f"episode_{number}"] = file["episode_0"]  # another name for it
+    metadata = folder / "data" / "metadata.json"
+    metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"total_episodes": 100}))
+    assert reading.read(folder).data.episodes == 100
+    monkeypatch.setattr(limits, "_ALWAYS", 1e5)
+    monkeypatch.setattr(limits, "_TIMES", 2)
+    with pytest.raises(InputError, match="unfolds to"):
+        reading.read(folder)

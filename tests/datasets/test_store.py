@@ -251,9 +251,63 @@ store.add(mine("mine", 7.0), "other.csv", overwrite=True)
 def test_a_kill_while_replacing_leaves_the_old_one(moment: int) -> None:
     store.add(mine(), "log.csv")
     here = Path(__file__).parent
-    environment = os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent), *sys.path])}
     ended = subprocess.run([sys.executable, "-c", KILLED, here, str(moment)], env=environment, check=False)
     assert ended.returncode == -signal.SIGKILL
     assert load("mine").steps == 3
     store.add(mine("mine", 7.0), "other.csv", overwrite=True)
     assert load("mine").steps == 4
+
+
+# What the store may remove
+
+
+def beside(folder: Path) -> Path:
+    """Somebody's own file in a folder of the store."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "precious.hdf5").write_bytes(b"precious")
+    return folder / "precious.hdf5"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_of_other_files_is_refused_and_left_alone(place: Path, tmp_path: Path, linked: bool) -> None:
+    precious = beside(tmp_path / "own" if linked else place / "mine")
+    if linked:
+        place.mkdir()
+        (place / "mine").symlink_to(tmp_path / "own")
+    for overwrite in (False, True):
+        with pytest.raises(
+            InputError, match=r"mine holds files that are not the store's \(precious.hdf5\); choose another"
+        ):
+            store.add(mine(), "log.csv", overwrite)
+    assert os.listdir(precious.parent) == ["precious.hdf5"]
+
+
+def test_replacing_removes_the_file_that_the_manifest_names_and_no_other(place: Path) -> None:
+    old = store.add(mine(), "log.csv").path
+    precious = beside(place / "mine")
+    new = store.add(mine("mine", 7.0), "other.csv", overwrite=True).path
+    assert (old.exists(), new.exists(), precious.read_bytes()) == (False, True, b"precious")
+
+
+def test_what_a_kill_left_does_not_close_a_place(place: Path) -> None:
+    store.add(mine(), "log.csv")
+    (place / "mine" / "cwbc-manifest.json").unlink()
+    (place / "mine" / ".data.part").touch()
+    store.add(mine("mine", 7.0), "other.csv")
+    assert load("mine").steps == 4
+
+
+def test_a_link_in_the_way_is_not_written_through(place: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (place / "mine").mkdir(parents=True)
+    (place / "mine" / ".data.tmp").symlink_to(victim)
+    store.add(mine(), "log.csv")
+    assert (victim.read_text(), load("mine").steps) == ("precious", 3)
+
+
+def test_folders_whose_names_no_dataset_can_have_are_not_listed(place: Path) -> None:
+    store.add(mine(), "log.csv")
+    shutil.copytree(place / "mine", place / "\x1b[31mred")
+    assert store.names() == ["mine"]

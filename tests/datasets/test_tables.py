@@ -249,3 +249,29 @@ def test_reading_tells_its_progress(tmp_path: Path) -> None:
     assert told[-1] == (5 * rows, 5 * rows)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert len(told) == 9
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("31.12.2024 10:00", True),
+        ("12/31/2024", True),
+        ("5-31-24", True),
+        ("noon", False),
+        ("10 o.clock", False),
+    ],
+)
+def test_dates_that_are_not_read_get_a_hint(tmp_path: Path, written: str, hint: bool) -> None:
+    logs = write(tmp_path / "logs.csv", columns(step=None, time=[written] * 6))
+    told = [finding.sentence() for finding in read(logs).warnings()]
+    text = "time is not used: it holds dates in a form that is not read: "
+    assert any(sentence.startswith(text) for sentence in told) == hint
+    with pytest.raises(InputError, match="time holds text") as refused:
+        read(logs, options=ColumnOptions(step="time"))
+    assert ("dates and times are read as 2024-05-31" in str(refused.value)) == hint
+
+
+def test_dates_in_iso_form_order_the_steps(tmp_path: Path) -> None:
+    times = [f"2024-12-31T10:00:0{second}" for second in (2, 0, 1, 0, 1, 0)]
+    data = read(write(tmp_path / "logs.csv", columns(step=None, time=times))).data
+    assert data.rewards.tolist() == [2, 3, 1, 10, 0.5, -1]

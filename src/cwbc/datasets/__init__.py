@@ -27,14 +27,17 @@ _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 NO_ENVIRONMENT = "none"
 
 
-def load(dataset: str | os.PathLike[str], environment: str | None = None) -> Trajectories:
+def load(
+    dataset: str | os.PathLike[str], environment: str | None = None, max_gigabytes: float | None = None
+) -> Trajectories:
     """The trajectories of a dataset, checked.
 
     Args:
         dataset: a name (`cwbc data list`), a Minari id, or the path of a file or folder.
         environment: a Gymnasium id, or "none"; without it, the one that the dataset or its name tells.
+        max_gigabytes: what a file may unfold to; by default 1, or 256 times the file's size.
     """
-    return read(dataset, environment).trusted()
+    return read(dataset, environment, max_gigabytes=max_gigabytes).trusted()
 
 
 def read(
@@ -44,11 +47,14 @@ def read(
     time_limit: int | None = None,
     action_count: int | None = None,
     progress: Progress | None = None,
+    max_gigabytes: float | None = None,
 ) -> Recording:
     """A dataset as it is, with where it is from and what reading it showed; its values are not checked."""
     from cwbc import simulators
+    from cwbc.datasets import limits
 
-    recording = _found(dataset, options, progress)
+    with limits.at_most(max_gigabytes):
+        recording = _found(dataset, options, progress)
     data = recording.data
     if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
         raise InputError(f"--time-limit {time_limit} is shorter than an episode of {longest} steps")
@@ -120,8 +126,9 @@ def _read_file(path: Path, options: ColumnOptions, progress: Progress | None) ->
 
 def _format(path: Path) -> str:
     """What a file is by its first bytes, or else by its name."""
-    if not path.is_file():
-        raise InputError(f"{path} is no file that can be read from beginning to end")
+    from cwbc.datasets.decoding import check_regular
+
+    check_regular(path)
     with path.open("rb") as file:
         start = file.read(4)
     suffixes = [s.lower() for s in path.suffixes]

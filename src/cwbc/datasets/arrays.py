@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.datasets import limits
 from cwbc.datasets.source import Column, Kind
 from cwbc.datasets.tables import assemble
 from cwbc.errors import InputError
@@ -33,13 +35,25 @@ class ArrayTable:
         source: str,
         described: _Described,
         fetch: Callable[[str, type | None], NDArray[Any]],
+        stored: int | None = None,
     ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            stored: the bytes of the file that the arrays are in; None where they are in memory.
+        """
         self.source, self._fetch = source, fetch
         _check_flat(source, described)
         self.rows = _rows(described)
         self.columns: dict[str, Column] = {
             name: _column(name, *what, self.rows) for name, what in described.items()
         }
+        if stored is not None:
+            used = [what for name, what in described.items() if self.columns[name].kind != "other"]
+            # Of what is kept, every number takes four bytes, also of an image that has one for it.
+            size = sum(math.prod(shape) * max(dtype.itemsize, 4) for shape, dtype in used)
+            in_file = sum(math.prod(shape) * dtype.itemsize for shape, dtype in used)
+            limits.check(source, size, stored, size / max(in_file, 1))
 
     def read(self, names: Sequence[str], dtype: type | None = None) -> Iterator[list[NDArray[Any]]]:
         """These columns, all rows at once."""
@@ -81,7 +95,11 @@ def from_arrays(
     )
     recording = assemble(table, name)
     data = dataclasses.replace(
-        recording.data, environment=environment, time_limit=time_limit, action_count=action_count
+        recording.data,
+        name=name,
+        environment=environment,
+        time_limit=time_limit,
+        action_count=action_count,
     )
     return dataclasses.replace(recording, data=data).trusted()
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.datasets import limits
 from cwbc.datasets.columns import BY_NAME, ColumnOptions, listed
-from cwbc.datasets.decoding import decoding
+from cwbc.datasets.decoding import check_regular, decoding
 from cwbc.datasets.source import Column, Progress, refuse
 from cwbc.datasets.tables import assemble
 from cwbc.errors import InputError, need_extra
@@ -27,30 +28,63 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
     """The episodes of a Parquet file, or of a folder of them."""
     parquet = need_extra("pyarrow.parquet", "tables", "Parquet files")
     files = _parts(path) if path.is_dir() else [path]
+    for file in files:
+        check_regular(file)
+    stored = sum(file.stat().st_size for file in files)
     with decoding(path, "Parquet"), contextlib.ExitStack() as stack:
         parts = [stack.enter_context(parquet.ParquetFile(file, pre_buffer=False)) for file in files]
         schema = parts[0].schema_arrow.remove_metadata()
         for file, part in zip(files, parts, strict=True):
             if part.schema_arrow.remove_metadata() != schema:
                 raise InputError(f"{file} has other columns than {files[0]}; all of {path} must be alike")
+        rows = sum(part.metadata.num_rows for part in parts)
+        # Not by what it tells of each column: to ask pyarrow for that ends the process where it is damaged.
+        limits.check(path, rows * sum(map(_fixed_width, schema.types)), stored)
 
         def batches(names: Sequence[str]) -> Iterator[Any]:
+            fixed = all(_fixed_width(schema.field(name).type) for name in names)
+            at_once = _BATCH if fixed else _rows_at_once(parts[0], names)
+            size = 0
             for part in parts:
-                yield from part.iter_batches(batch_size=_BATCH, columns=list(names))
+                for batch in part.iter_batches(batch_size=at_once, columns=list(names)):
+                    size += batch.nbytes
+                    limits.check(path, size, stored)
+                    yield batch
 
-        rows = sum(part.metadata.num_rows for part in parts)
-        return assemble(ArrowTable(str(path), rows, schema, batches), path.stem, options, progress)
+        # A folder may be given as "..", which has a name of its own.
+        name = path.resolve().name if path.is_dir() else path.stem
+        return assemble(ArrowTable(str(path), rows, schema, batches), name, options, progress)
+
+
+def _fixed_width(kind: Any) -> int:
+    """The bytes that each value of a type takes, which are kept in four at least; 0 where they differ."""
+    from pyarrow import types
+
+    if types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _fixed_width(kind.value_type)
+    if not (types.is_primitive(kind) or types.is_decimal(kind)):
+        return 0
+    return max(int(kind.bit_width) // 8, 4)
+
+
+def _rows_at_once(part: Any, names: Sequence[str]) -> int:
+    """How many rows of lists and texts are read together: one in the file may be that of many rows."""
+    first = next(part.iter_batches(batch_size=1, columns=list(names)), None)
+    size = max(1 if first is None else first.nbytes, 1)
+    return max(min(_BATCH // 16, (1 << 26) // size), 1)
 
 
 def _parts(folder: Path) -> list[Path]:
     """The files of a folder, however deep, by their numbers: part-2 before part-10."""
     parts = [part for part in folder.rglob("*.parquet") if not part.name.startswith((".", "_"))]
+    if not parts:
+        raise InputError(f"{folder} has no Parquet files but such as _name or .name, which are never data")
     if any("=" in part.relative_to(folder).as_posix() for part in parts):
         raise InputError(f"{folder} keeps columns in the names of its folders; write them into the files")
 
     def key(part: Path) -> list[int | str]:
         words = re.split(r"(\d+)", part.relative_to(folder).as_posix())
-        return [int(word) if word.isdigit() else word for word in words]
+        return [int(word) if word.isdecimal() else word for word in words]
 
     return sorted(parts, key=key)
 
@@ -69,7 +103,10 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
         lines = re.search(rb"\n\s*\n\s*\S", start) is None
         unit, first_row = ("line", 2) if lines else ("row", 0)
         try:
-            whole = csv.read_csv(path, parse_options=parse, convert_options=convert)
+            with _opened(path) as file:
+                whole = csv.read_csv(file, parse_options=parse, convert_options=convert)
+        except InputError:
+            raise
         except ValueError:
             _check_widths(csv, path, parse, unit, first_row)
             raise
@@ -94,7 +131,8 @@ def _check_widths(csv: Any, path: Path, parse: Any, unit: str, first_row: int) -
         return "skip"
 
     parse.invalid_row_handler = skip
-    csv.read_csv(path, csv.ReadOptions(use_threads=False), parse)  # by one thread, which counts the rows
+    with _opened(path) as file:
+        csv.read_csv(file, csv.ReadOptions(use_threads=False), parse)  # by one thread, which counts the rows
     if wrong:
         width = wrong[0].expected_columns
         places = tuple(
@@ -213,7 +251,38 @@ def _numbers(text: str | None) -> list[float] | None:
 
 def _start(path: Path) -> bytes:
     """The first bytes of a text, also of a compressed one."""
+    with _opened(path) as stream:
+        return bytes(stream.read(1 << 20))
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A text, unfolded where it is compressed, and no further than it may be."""
     import pyarrow
 
     with pyarrow.input_stream(str(path)) as stream:
-        return bytes(stream.read(1 << 20))
+        packed = isinstance(stream, pyarrow.CompressedInputStream)
+        yield pyarrow.PythonFile(_Bounded(path, stream), "r") if packed else stream
+
+
+class _Bounded:
+    """A stream that ends in an error where it has given more than its file may unfold to."""
+
+    closed = False
+
+    def __init__(self, path: Path, stream: Any) -> None:
+        self._path, self._stream, self._stored = path, stream, path.stat().st_size
+        self._most = limits.limit(
+            self._stored
+        )  # now: it is read by threads, which do not know what was chosen
+        self._given = 0
+
+    def read(self, size: int) -> bytes:
+        block = bytes(self._stream.read(size))
+        self._given += 4 * len(block)  # a digit and a comma become a number of eight bytes
+        if self._given > self._most:
+            raise limits.refusal(self._path, self._given, self._stored, self._most)
+        return block
+
+    def close(self) -> None:
+        self.closed = True

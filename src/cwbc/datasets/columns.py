@@ -47,22 +47,31 @@ class Roles:
     discrete: bool
 
 
-# Common names of each role, likeliest first; an underscore and anything after it makes a column of several.
+# Common names of each role, likeliest first; followed by a number, or by an underscore and anything, it is
+# one column of several.
 _NAMES = {
     "observations": ("observation", "observations", "obs", "state", "states"),
-    "actions": ("action", "actions"),
-    "reward": ("reward", "rewards", "next.reward"),
+    "actions": ("action", "actions", "act", "acts"),
+    "reward": ("reward", "rewards", "rew", "next.reward"),
     "episode": (
-        "episode", "episodes", "episode_id", "episode_index", "trajectory", "trajectory_id", "traj_id"
+        "episode", "episodes", "episode_id", "episode_index", "trajectory", "trajectory_id", "traj_id",
+        "ep_id", "ep",
     ),
     "step": ("step", "steps", "timestep", "time_step", "frame_index", "t", "timestamp", "time"),
     "terminated": ("terminated", "terminal", "terminals", "termination", "terminations"),
     "truncated": ("truncated", "timeout", "timeouts", "truncation", "truncations"),
     "done": ("done", "dones", "next.done"),
 }  # fmt: skip
-_TIMES = ("timestamp", "time")
+_MEMBER = re.compile(r"(\d+)|[_.](.*)", re.DOTALL)  # what follows the name of a role in those of its columns
+_NUMBER = re.compile(r"\d{1,9}")
+TIMES = ("timestamp", "time")
 _EXAMPLES = {"observations": "COLUMN,COLUMN,...", "actions": "COLUMN,COLUMN,...", "reward": "COLUMN"}
 _WANTED = {"episode": "a whole number or a name", "step": "a whole number", "reward": "one number"}
+_ENCODINGS = {  # how text becomes what is wanted
+    "actions": "; number the choices 0, 1, ...",
+    "observations": "; encode text as numbers, such as a column of 0 and 1 for each of its values",
+    "reward": "; encode text as numbers",
+}
 _SEVERAL = ("observations", "actions")
 _NUMBERS: tuple[Kind, ...] = ("real", "whole", "truth")
 _KINDS: dict[str, tuple[Kind, ...]] = {
@@ -130,7 +139,8 @@ def _columns_of(
             near = difflib.get_close_matches(pattern, columns, n=3)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {listed(columns)}"
             found.append(Finding("error", f"there is no column {pattern!r} ({_option(role)})", hint))
-        names += [name for name in _natural(matches) if name not in names]
+        names += _natural(matches)
+    names = list(dict.fromkeys(names))
     if len(names) > 1 and role not in _SEVERAL:
         found.append(Finding("error", f"{_option(role)} names {len(names)} columns", "it takes one"))
     return tuple(columns[name] for name in names)
@@ -147,17 +157,21 @@ def _by_name(role: str, columns: Mapping[str, Column]) -> list[str]:
     plain = {name.strip().lower(): name for name in reversed(list(columns))}
     for candidate in _NAMES[role]:
         if candidate in plain:
-            if candidate in _TIMES and columns[plain[candidate]].kind == "text":
+            if candidate in TIMES and columns[plain[candidate]].kind == "text":
                 continue  # a time in words orders nothing, and need not be what is meant
             return [plain[candidate]]
         if role in _SEVERAL:
-            beginnings = (f"{candidate}_", f"{candidate}.")
-            members = {n: key[len(candidate) + 1 :] for key, n in plain.items() if key.startswith(beginnings)}
+            found = {
+                name: _MEMBER.fullmatch(key, len(candidate))
+                for key, name in plain.items()
+                if key.startswith(candidate)
+            }
+            members = {name: rest[1] or rest[2] for name, rest in found.items() if rest}
             # Beside ones that are numbered through, others are something else: action_0, action_1,
             # action_probability.
-            numbers = sorted(int(rest) for rest in members.values() if rest.isdigit())
+            numbers = sorted(int(rest) for rest in members.values() if _NUMBER.fullmatch(rest))
             through = len(numbers) > 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-            chosen = [name for name, rest in members.items() if not through or rest.isdigit()]
+            chosen = {name for name, rest in members.items() if not through or _NUMBER.fullmatch(rest)}
             if chosen:
                 return _natural([name for name in columns if name in chosen])
     return []
@@ -165,10 +179,13 @@ def _by_name(role: str, columns: Mapping[str, Column]) -> list[str]:
 
 def _natural(names: Sequence[str]) -> list[str]:
     """Numbered names by their number (2 before 10); others as they stand."""
-    numbers = [re.search(r"(\d+)\D*$", name) for name in names]
-    if not all(numbers):
+    if not all(re.search(r"\d", name) for name in names):
         return list(names)
-    return sorted(names, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
+
+    def key(name: str) -> list[tuple[int, str]]:  # not as integers, which have fewer digits than a name may
+        return [(len(digits), digits) for digits in (n.lstrip("0") for n in re.findall(r"\d+", name))]
+
+    return sorted(names, key=key)
 
 
 def _discrete(actions: tuple[Column, ...], options: ColumnOptions, found: list[Finding]) -> bool:
@@ -215,8 +232,8 @@ def _wrong_type(role: str, column: Column) -> Finding:
     held = column.spelled or column.kind
     if column.width is not None:
         held = f"lists of {column.width} values ({held})"
-    if role == "actions" and column.kind == "text":
-        wanted += "; number the choices 0, 1, ..."
+    if column.kind == "text":
+        wanted += _ENCODINGS.get(role, "")
     return Finding("error", f"{column.name} holds {held}", column.remedy or f"expected {wanted}", column.name)
 
 

@@ -9,6 +9,12 @@ from pathlib import Path
 from cwbc.errors import InputError
 
 
+def check_regular(path: Path) -> None:
+    """Refuse a pipe, a socket or a device in the place of a file: to open one may wait forever."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no file that can be read from beginning to end")
+
+
 @contextlib.contextmanager
 def decoding(path: Path, format_name: str) -> Iterator[None]:
     """Turn whatever a decoder raises over damaged bytes into one clear error."""

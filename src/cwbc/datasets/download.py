@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import email.utils
+import hashlib
 import http.client
 import json
 import os
@@ -11,18 +13,23 @@ import re
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 from urllib.parse import quote, urlsplit
 
+from cwbc.datasets.decoding import check_regular
 from cwbc.datasets.source import Progress
 from cwbc.errors import InputError
 from cwbc.files import write_atomically
 
 _BLOCK = 1 << 20  # bytes: the most held in memory, and the least that counts as progress
 _LONGEST_WAIT = 60.0  # seconds between two attempts, also where a server asks for more
+_SLOWEST = 1 << 10  # bytes per second, on average over the timeout; any slower, and a file takes days
+_MOST = 4 << 30  # bytes of a file, where it is not known how many it has
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})  # answers that another attempt may not get
+_clock = time.monotonic
 _ELSEWHERE = "give another address with --url URL, or a mirror of the host in CWBC_D4RL_MIRROR"
 
 
@@ -34,6 +41,7 @@ def download(
     attempts: int = 5,
     pause: float = 1.0,
     timeout: float = 30.0,
+    most: int = _MOST,
 ) -> None:
     """Bring the file at `path` to the whole of what `url` serves, going on where a transfer broke off.
 
@@ -43,13 +51,17 @@ def download(
     Args:
         attempts: how many in a row may fail without progress.
         pause: seconds before the second of them; it doubles with each, up to a minute.
-        timeout: seconds without a byte after which an attempt has failed.
+        timeout: seconds without a byte, or with hardly any, after which an attempt has failed.
+        most: bytes beyond which it cannot be the file that is wanted.
     """
     url = _address(url)
     furthest = failures = 0
     while True:
         try:
-            return _attempt(url, path, progress, timeout)
+            return _attempt(url, path, progress, timeout, most)
+        except _TooMuch:
+            discard(path)
+            raise
         except _Interrupted as error:
             failures += 1
             # Only what goes beyond every earlier attempt is progress, and only by a block: a server that
@@ -67,6 +79,16 @@ def discard(path: Path) -> None:
     """Remove a partial or unwanted download and the note beside it, or the note alone once the file moved."""
     path.unlink(missing_ok=True)
     _note(path).unlink(missing_ok=True)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _TooMuch(InputError):
+    """More bytes than the file that is wanted can have."""
 
 
 class _Interrupted(Exception):
@@ -112,10 +134,10 @@ def _address(url: str) -> str:
     return quote(url, safe="!#$%&'()*+,/:;=?@[]~")
 
 
-def _attempt(url: str, path: Path, progress: Progress | None, timeout: float) -> None:
+def _attempt(url: str, path: Path, progress: Progress | None, timeout: float, most: int) -> None:
     part, have = _part(url, path)
     if part and have == part.total:
-        _receive(None, path, have, part.total, progress, timeout)
+        _receive(None, path, have, part, progress, timeout, most)
         return
     headers = {"Accept-Encoding": "identity", "User-Agent": "cwbc"}
     if part and part.validator:
@@ -131,7 +153,7 @@ def _attempt(url: str, path: Path, progress: Progress | None, timeout: float) ->
         if not part:
             discard(path)
             raise _Interrupted("the server has another file now than the one whose first part was kept")
-        _receive(response, path, have, part.total, progress, timeout)
+        _receive(response, path, have, part, progress, timeout, most)
 
 
 def _part(url: str, path: Path) -> tuple[_Resource | None, int]:
@@ -160,10 +182,23 @@ def _what_is_kept(url: str, path: Path) -> str:
     return f"{have:,}{whole} bytes arrived and are kept: the same command goes on with them"
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Servers may send us on to other web servers, and nowhere else."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if urlsplit(newurl).scheme not in ("http", "https"):
+            raise InputError(
+                f"{req.full_url} sends us on to {newurl!r}, which is no web address; {_ELSEWHERE}"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _open(request: urllib.request.Request, timeout: float) -> Any:
     url = request.full_url
+    if request.type == "file":
+        check_regular(Path(urllib.request.url2pathname(request.selector)))
     try:
-        return urllib.request.urlopen(request, timeout=timeout)
+        return urllib.request.build_opener(_Redirects).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if error.code == 416:
             return error
@@ -206,8 +241,8 @@ def _begin(url: str, path: Path, headers: Message) -> _Resource:
     known = length.isdecimal() and not headers["Transfer-Encoding"]
     resource = _Resource(url, headers["ETag"], headers["Last-Modified"], int(length) if known else None)
     # Emptied, and on disk, before the note: no crash leaves old bytes under the new file's name.
-    with path.open("wb") as file:
-        os.fsync(file.fileno())
+    with _writing(path, "wb"):
+        pass
     write_atomically(_note(path), json.dumps(dataclasses.asdict(resource)))
     return resource
 
@@ -225,28 +260,58 @@ def _continued(part: _Resource | None, have: int, headers: Message) -> _Resource
 
 
 def _receive(
-    response: Any, path: Path, done: int, total: int | None, progress: Progress | None, timeout: float
+    response: Any,
+    path: Path,
+    done: int,
+    part: _Resource,
+    progress: Progress | None,
+    timeout: float,
+    most: int,
 ) -> None:
     """Add to the file what comes, tell it, and leave it safe on disk; `done` bytes are there already."""
-    with path.open("ab") as file:
-        try:
+    total = part.total
+    with _writing(path, "ab") as file:
+        if progress:
+            progress(done, total)
+        since, before = _clock(), done
+        while total is None or done < total:
+            if max(done, total or 0) > most:
+                raise _TooMuch(f"{part.url} has more than the {most:,} bytes that are expected; {_ELSEWHERE}")
+            block = _read(response, _BLOCK if total is None else min(_BLOCK, total - done), timeout)
+            if not block:
+                break
+            file.write(block)
+            file.flush()  # what is told survives a kill
+            done += len(block)
             if progress:
                 progress(done, total)
-            while total is None or done < total:
-                block = _read(response, _BLOCK if total is None else min(_BLOCK, total - done), timeout)
-                if not block:
-                    break
-                file.write(block)
-                file.flush()  # what is told survives a kill
-                done += len(block)
-                if progress:
-                    progress(done, total)
-        finally:
-            os.fsync(file.fileno())
+            if (passed := _clock() - since) >= timeout:
+                if done - before < _SLOWEST * passed:
+                    raise _Interrupted(f"only {done - before:,} bytes came in {passed:.0f} s")
+                since, before = _clock(), done
     if done != path.stat().st_size:
         raise InputError(f"{path} was written by another process at the same time; try again")
     if total is not None and done < total:
         raise _Interrupted(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+@contextlib.contextmanager
+def _writing(path: Path, mode: Literal["ab", "wb"]) -> Iterator[IO[bytes]]:
+    """A file, safe on disk at the end; what is wrong with the disk is told with its name."""
+    try:
+        with open(path, mode, opener=_not_through_links) as file:
+            try:
+                yield file
+            finally:
+                os.fsync(file.fileno())
+    except OSError as error:
+        if error.filename is None and error.errno:
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise
+
+
+def _not_through_links(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _read(response: Any, size: int, timeout: float) -> bytes:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cwbc.datasets import hdf5_safety
 from cwbc.datasets.arrays import ArrayTable
 from cwbc.datasets.columns import BY_NAME, ColumnOptions
-from cwbc.datasets.decoding import decoding
+from cwbc.datasets.decoding import check_regular, decoding
 from cwbc.datasets.source import Progress
 from cwbc.datasets.tables import assemble
 from cwbc.recordings import Recording
@@ -27,9 +27,11 @@ from cwbc.trajectories import Trajectories
 
 def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of a file, with the environment that its attribute `env` names."""
+    check_regular(path)
     with decoding(path, "HDF5"), h5py.File(path, "r") as file:
-        hdf5_safety.check_arrays(path, file)
         arrays = {str(key): file[key] for key in file if _is_array(file, key)}
+        for key, array in arrays.items():
+            hdf5_safety.check_array(path, key, array.id)
 
         def fetch(key: str, dtype: type | None) -> NDArray[Any]:
             array = arrays[key]
@@ -37,7 +39,8 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
             return (array if dtype is None or array.dtype == dtype else array.astype(dtype))[()]
 
         described = {key: (array.shape or (), array.dtype) for key, array in arrays.items()}
-        recording = assemble(ArrayTable(str(path), described, fetch), path.stem, options, progress)
+        table = ArrayTable(str(path), described, fetch, path.stat().st_size)
+        recording = assemble(table, path.stem, options, progress)
         environment = hdf5_safety.read_text(path, file, "env")
     if environment is not None and ":" in environment:
         environment = None  # "module:Name" would have the module imported: a file may not choose what is run
@@ -45,12 +48,17 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
 
 
 def write(path: Path, data: Trajectories) -> None:
-    """The episodes in D4RL's layout, which most tools for offline reinforcement learning read."""
+    """The episodes in D4RL's layout, which most tools for offline reinforcement learning read.
+
+    Args:
+        path: a file of our own, which is replaced.
+    """
     last = np.zeros(data.steps, bool)
     last[data.starts + data.lengths - 1] = True
     ended = np.repeat(data.terminated, data.lengths)
     _check_room(path, data.nbytes + 2 * data.steps)
-    with _writing(path), h5py.File(path, "w") as file:
+    path.unlink(missing_ok=True)
+    with _writing(path), h5py.File(path, "x") as file:  # anew: "w" would write through a link
         file["observations"] = data.observations
         file["actions"] = data.actions
         file["rewards"] = data.rewards

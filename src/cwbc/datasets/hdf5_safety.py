@@ -10,41 +10,50 @@ from typing import Any
 
 import h5py
 
+from cwbc.datasets import limits
 from cwbc.errors import InputError
 
 _DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
 _CHECKSUM = 4  # bytes
+_DEEPEST = 32  # groups within each other; observations that are dictionaries of dictionaries need a few
 _HEAP = b"GCOL\x01\0\0\0"  # how a heap of texts begins
 
 
-def check_arrays(path: Path, file: h5py.File, unproved: int = 1 << 28) -> None:
-    """Refuse arrays that the file does not hold.
-
-    Args:
-        unproved: bytes that an array may have without as many in the file, as one that is all zeros does.
-    """
+def check_arrays(path: Path, file: h5py.File, unproved: int) -> int:
+    """The bytes that all arrays of a file unfold to; refuses those that the file does not hold."""
+    sizes: list[int] = []
 
     def look(name: bytes, info: Any) -> None:
+        if name.count(b"/") > _DEEPEST:  # to visit it all takes the square of the depth
+            raise InputError(f"{path} has groups within groups, more than {_DEEPEST} deep")
         if info.type == h5py.h5o.TYPE_DATASET:
             where = name.decode(errors="replace")
-            _check_array(path, where, h5py.h5d.open(file.id, name), unproved)
+            sizes.append(check_array(path, where, h5py.h5d.open(file.id, name), unproved))
 
     h5py.h5o.visit(file.id, look, info=True)
+    return sum(sizes)
 
 
-def _check_array(path: Path, name: str, array: h5py.h5d.DatasetID, unproved: int) -> None:
+def check_array(path: Path, name: str, array: h5py.h5d.DatasetID, unproved: float = math.inf) -> int:
+    """The bytes that an array unfolds to; refuses one that the file does not hold.
+
+    Args:
+        unproved: bytes that it may have without as many in the file, as one that was never written does.
+    """
     plan = array.get_create_plist()
     layout, filters = plan.get_layout(), plan.get_nfilters()
     if plan.get_external_count() or layout == h5py.h5d.VIRTUAL:
         raise InputError(f"{path}: {name} lies in another file; expected one file with everything in it")
-    count = array.get_space().get_simple_extent_npoints()
+    count, item = array.get_space().get_simple_extent_npoints(), array.get_type().get_size()
     if count and layout == h5py.h5d.CHUNKED:
-        count = max(count, math.prod(plan.get_chunk()))
+        chunk = math.prod(plan.get_chunk())
+        count = max(count, chunk)
+        limits.check(path, chunk * item, path.stat().st_size)  # one is unfolded as a whole
         if any(plan.get_filter(i)[0] == h5py.h5z.FILTER_FLETCHER32 for i in range(filters)):
             _check_chunks(path, name, array)
-    size = count * array.get_type().get_size()
-    if size > max(unproved, array.get_storage_size() * (_DENSEST if filters else 1)):
-        raise InputError(f"{path} is damaged: it has a part of the {size:,} bytes of {name}")
+    if count * item > max(unproved, array.get_storage_size() * (_DENSEST if filters else 1)):
+        raise InputError(f"{path} is damaged: it has a part of the {count * item:,} bytes of {name}")
+    return int(count * item)
 
 
 def _check_chunks(path: Path, name: str, array: h5py.h5d.DatasetID) -> None:
@@ -55,7 +64,7 @@ def _check_chunks(path: Path, name: str, array: h5py.h5d.DatasetID) -> None:
 
 
 def read_text(path: Path, file: h5py.File, name: str) -> str | None:
-    """An attribute that is one text, or None."""
+    """An attribute that is one text which can be printed, or None."""
     if name not in file.attrs:
         return None
     attribute = h5py.h5a.open(file.id, name.encode())
@@ -65,8 +74,9 @@ def read_text(path: Path, file: h5py.File, name: str) -> str | None:
     if kind.is_variable_str() and not _heaps_are_whole(path):
         raise InputError(f"{path} is damaged: the text of {name} cannot be read")
     value = file.attrs[name]
-    text = value.decode(errors="ignore") if isinstance(value, bytes) else str(value)
-    return text or None
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    # Bytes that are no text name nothing; h5py gives some as halves of characters, which cannot be printed.
+    return text if text and text.isprintable() and "\ufffd" not in text else None
 
 
 def _heaps_are_whole(path: Path) -> bool:

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.datasets.columns import TIMES, Roles
 from cwbc.datasets.source import Column, Kind, Table
 from cwbc.findings import PLACES_KEPT, Finding, Place
 
+_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b.*", re.DOTALL)
+_ISO = "dates and times are read as 2024-05-31 or 2024-05-31T23:59:00"
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
@@ -31,6 +34,24 @@ def mended(table: Table, found: list[Finding]) -> tuple[Table, list[Finding]]:
         if mostly is not None:
             numbers[column.name] = mostly
     return (_Mended(table, numbers) if numbers else table), told
+
+
+def dates_in_words(table: Table, roles: Roles) -> list[Finding]:
+    """The remark that a time would order the steps, were it written so that it can be read."""
+    if roles.step is not None:
+        return []
+    found = []
+    for name in roles.ignored:
+        if name.strip().lower() not in TIMES or table.columns[name].kind != "text":
+            continue
+        values = next(iter(table.read([name])))[0].tolist()
+        if values and _DATE.fullmatch(first := str(values[0]).strip()[:40]):
+            place = Place(table.first_row, table.unit, value=repr(first))
+            what = f"{name} is not used: it holds dates in a form that is not read"
+            found.append(
+                Finding("warning", what, f"{_ISO}, and then they order the steps", name, table.rows, (place,))
+            )
+    return found
 
 
 class _Mended:
@@ -73,6 +94,8 @@ def _looked_at(table: Table, column: Column, finding: Finding) -> tuple[Finding,
     remedy = "expected a number in every row" if mostly else finding.remedy
     if _DECIMAL_COMMA.fullmatch(words[0][1].strip()):
         remedy = f"decimals have a point: {words[0][1].strip().replace(',', '.')}"
+    elif _DATE.fullmatch(words[0][1].strip()):
+        remedy = _ISO
     shown = words if mostly else words[:1]  # where nearly all are words, the first tells as much
     places = tuple(Place(at + table.first_row, table.unit, value=repr(word)) for at, word in shown)
     told = dataclasses.replace(finding, remedy=remedy, count=count if mostly else 1, places=places)

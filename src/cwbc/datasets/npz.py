@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from cwbc.datasets.source import Progress
 from cwbc.datasets.tables import assemble
 from cwbc.errors import InputError
 from cwbc.recordings import Recording
+
+_LONGEST_HEADER = 1 << 16  # bytes
 
 
 def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
@@ -34,12 +37,16 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
             what = "is an Excel file; save it as CSV" if excel else "is an archive without arrays in it"
             raise InputError(f"{path} {what}")
         described = {name.removesuffix(".npy"): _header(archive, name) for name in names}
-        return assemble(ArrayTable(str(path), described, fetch), path.stem, options, progress)
+        table = ArrayTable(str(path), described, fetch, path.stat().st_size)
+        return assemble(table, path.stem, options, progress)
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """The shape and type of an array, without its values."""
-    with archive.open(name) as member:
+    with archive.open(name) as file:
+        member = io.BytesIO(
+            file.read(_LONGEST_HEADER)
+        )  # one that tells it is longer would be read all the same
         version = np.lib.format.read_magic(member)
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         if version not in readers:

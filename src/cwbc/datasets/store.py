@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from cwbc.datasets import d4rl
 from cwbc.errors import InputError
-from cwbc.files import LOCK, locked, replace_atomically, write_atomically
+from cwbc.files import LOCK, is_aside, locked, replace_atomically, write_atomically
 
 if TYPE_CHECKING:
     from cwbc.recordings import Recording
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 VARIABLE = "CWBC_DATA"  # the environment variable that moves the store
 MANIFEST = "cwbc-manifest.json"
+PART = ".data.part"  # a download on its way, with a note beside it
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
 RESERVED = ("cwbc", "d4rl")
 _FORMAT = 1  # of the manifest
 _LONGEST = 100  # letters of a name; folders take no more than 255
+_FILE = re.compile(r"[0-9a-f]{16}\.hdf5")  # what adopt calls a file
 
 
 def root() -> Path:
@@ -68,6 +70,7 @@ class Entry:
     action_names: tuple[str, ...]
     created: str
     versions: dict[str, str]
+    download_hash: str | None = None  # SHA-256 of the file as it came, for one that was downloaded
 
     @property
     def folder(self) -> Path:
@@ -115,15 +118,22 @@ class Entry:
 def names() -> list[str]:
     """Every dataset of the store, damaged ones too."""
     manifests = (path for path in root().rglob(MANIFEST) if path.is_file())
-    return sorted(path.parent.relative_to(root()).as_posix() for path in manifests)
+    found = (path.parent.relative_to(root()).as_posix() for path in manifests)
+    return sorted(name for name in found if _NAME.fullmatch(name))
 
 
 def find(name: str) -> Entry | None:
     """The dataset of this name; D4RL's own spelling of its names finds them too."""
+    manifest = find_manifest(name)
+    return None if manifest is None else _entry(manifest)
+
+
+def find_manifest(name: str) -> Path | None:
+    """Where the manifest of a dataset lies, whatever is in it."""
     published = d4rl.find(name)
     for known in (name, *([published.name] if published else [])):
         if _NAME.fullmatch(known) and (root() / known / MANIFEST).is_file():
-            return _entry(root() / known / MANIFEST)
+            return root() / known / MANIFEST
     return None
 
 
@@ -150,6 +160,22 @@ def check_name(name: str, overwrite: bool = False) -> None:
     if not (folder / MANIFEST).exists() and (below := sorted(folder.rglob(MANIFEST))):
         other = below[0].parent.relative_to(root()).as_posix()
         raise InputError(f"{other} is a dataset; {name} cannot lie above it")
+    if not (folder / MANIFEST).exists() and (others := _others(folder)):
+        raise InputError(
+            f"{folder} holds files that are not the store's ({_some(others)}); choose another --name, or "
+            "move them"
+        )
+
+
+def _others(folder: Path) -> list[str]:
+    """The files of a dataset's folder that the store cannot have left there."""
+    found = sorted(p for p in folder.iterdir() if not p.is_dir()) if folder.is_dir() else []
+    own = (MANIFEST, PART, f"{PART}.json")
+    return [p.name for p in found if not (p.name in own or is_aside(p) or _FILE.fullmatch(p.name))]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @contextlib.contextmanager
@@ -177,11 +203,12 @@ def add(data: Trajectories, source: str, overwrite: bool = False) -> Entry:
         return adopt(data, aside, source)
 
 
-def adopt(data: Trajectories, aside: Path, source: str) -> Entry:
+def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | None = None) -> Entry:
     """Keep a file that holds `data`, written aside in its place before, under the name of the data."""
     from importlib.metadata import version
 
     folder = root() / data.name
+    before = readable(data.name)
     # Named by content: until the manifest is replaced, in one step, it names the old file, which is there.
     name = f"{data.content_hash[:16]}.hdf5"
     entry = Entry(
@@ -202,15 +229,23 @@ def adopt(data: Trajectories, aside: Path, source: str) -> Entry:
         action_names=data.action_names,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         versions={p: version(p) for p in ("cwbc", "numpy", "h5py", "mujoco", "gymnasium")},
+        download_hash=download_hash,
     )
     replace_atomically(aside, folder / name)
     values = {"format": _FORMAT} | dataclasses.asdict(entry)
     sealed = values | {"seal": _seal(values)}
     write_atomically(folder / MANIFEST, json.dumps(sealed, indent=2) + "\n")
-    for old in folder.glob("*.hdf5"):
-        if old.name != name:
-            old.unlink()
+    if before is not None and before.file != name:  # of all other files, none is known to be the store's
+        before.path.unlink(missing_ok=True)
     return entry
+
+
+def readable(name: str) -> Entry | None:
+    """The dataset of this name, where there is one whose manifest can be read."""
+    try:
+        return find(name)
+    except InputError:
+        return None
 
 
 def _entry(manifest: Path) -> Entry:
@@ -223,7 +258,7 @@ def _entry(manifest: Path) -> Entry:
         if values.pop("format") != _FORMAT:
             raise ValueError("another version of cwbc wrote it")
         kinds = get_type_hints(Entry)
-        entry = Entry(**{field: _checked(field, values[field], kinds[field]) for field in kinds})
+        entry = Entry(**{field: _checked(field, values.get(field), kinds[field]) for field in kinds})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(
             f"dataset {name} is damaged: {manifest} cannot be read ({error}); get the dataset again, "
@@ -242,6 +277,8 @@ def _checked(field: str, value: Any, kind: Any) -> Any:
     if get_origin(kind) is tuple and isinstance(value, list) and all(isinstance(v, str) for v in value):
         return tuple(value)
     plain = dict if get_origin(kind) is dict else kind
-    if get_origin(plain) is tuple or not isinstance(value, plain) or (field == "file" and "/" in value):
+    if get_origin(plain) is tuple or not isinstance(value, plain):
         raise ValueError(f"{field} is {value!r}")
+    if field == "file" and not _FILE.fullmatch(str(value)):  # it is read, and removed: never another one's
+        raise ValueError(f"file is {value!r}")
     return value

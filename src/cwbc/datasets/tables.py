@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.datasets.columns import BY_NAME, ColumnOptions, Roles, assign
-from cwbc.datasets.mending import mended
+from cwbc.datasets.mending import dates_in_words, mended
+from cwbc.datasets.naming import contained
 from cwbc.datasets.segmentation import Episodes, segment
 from cwbc.datasets.source import Column, Progress, Table, check_count, refuse
 from cwbc.findings import Finding, Rejected
@@ -44,7 +45,7 @@ def assemble(
 def _assembled(table: Table, name: str, roles: Roles, progress: Progress | None) -> Recording:
     episodes = segment(table, roles)
     data = _laid_out(table, name, roles, episodes, progress)
-    findings = list(episodes.findings)
+    findings = [*episodes.findings, *dates_in_words(table, roles)]
     if data.unfinished_steps:
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
         findings.append(Finding("warning", what, "they are kept out", count=data.unfinished_steps))
@@ -71,7 +72,7 @@ def _laid_out(
 
     actions = matrix(roles.actions, np.int32 if roles.discrete else np.float32)
     return Trajectories(
-        name=name,
+        name=contained(name),
         observations=matrix(roles.observations, np.float32),
         actions=actions[:, 0] if roles.discrete else actions,
         rewards=matrix((roles.reward,), np.float32)[:, 0],

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from gymnasium import Space, registry, spaces
 
+from cwbc import fitting
 from cwbc.datasets.minari.places import LOT, check_id, check_place, put, root_folder, unwarned
 from cwbc.errors import InputError, need_extra
 from cwbc.files import folder_aside
@@ -92,8 +93,11 @@ def _buffers(data: Trajectories) -> Iterable[Any]:
 def _action_space(data: Trajectories) -> Space[Any]:
     if data.discrete:
         return spaces.Discrete(data.action_size)
-    bounds = np.maximum(1, np.maximum(data.actions.max(axis=0), -data.actions.min(axis=0)))
-    return spaces.Box(-bounds, bounds, dtype=np.float32)
+    low, high = data.actions.min(axis=0), data.actions.max(axis=0)
+    if (known := fitting.with_actions(data).action_bounds) is not None:
+        # Both: what was logged is never outside of what is declared.
+        low, high = np.minimum(low, known[0]), np.maximum(high, known[1])
+    return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
 
 def _specification(data: Trajectories) -> Any:

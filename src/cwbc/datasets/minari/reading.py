@@ -15,9 +15,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cwbc import observations
-from cwbc.datasets.decoding import decoding
+from cwbc.datasets import limits
+from cwbc.datasets.decoding import check_regular, decoding
 from cwbc.datasets.hdf5_safety import check_arrays
 from cwbc.datasets.minari.places import FORMAT, unwarned
+from cwbc.datasets.naming import contained
 from cwbc.errors import InputError, need_extra
 from cwbc.findings import Finding, Origin
 from cwbc.recordings import Recording
@@ -47,6 +49,10 @@ class _Reader:
 
     def __init__(self, path: Path, source: str) -> None:
         self._path, self._source = path / "data", source
+        files = [file for file in self._path.rglob("*") if not file.is_dir()]
+        for file in files:
+            check_regular(file)
+        self._stored = sum(file.stat().st_size for file in files)
         self._metadata: dict[str, Any] = json.loads((self._path / "metadata.json").read_bytes())
         self._check_metadata()
         from minari.dataset.minari_storage import MinariStorage
@@ -56,7 +62,7 @@ class _Reader:
         self._check_spaces()
         self._discrete = isinstance(self._action_space, spaces.Discrete)
         # Each step takes some bytes: a count beyond is not believed. What it leaves out finds its room later.
-        expected = min(self._metadata["total_steps"], sum(f.stat().st_size for f in self._path.rglob("*")))
+        expected = min(self._metadata["total_steps"], self._stored)
         width = 1 if self._discrete else math.prod(self._action_space.shape)
         try:
             self._observations = _Rows(expected, observations.size(self._space), np.float32)
@@ -80,7 +86,7 @@ class _Reader:
         environment, time_limit = self._environment()
         actions = self._actions.array()
         data = Trajectories(
-            name=name or self._metadata["dataset_id"],
+            name=name or contained(self._metadata["dataset_id"]),
             observations=self._observations.array(),
             actions=actions[:, 0] if self._discrete else actions,
             rewards=self._rewards.array()[:, 0],
@@ -132,12 +138,12 @@ class _Reader:
         if self._storage.FORMAT == "hdf5":
             path = self._path / "main_data.hdf5"
             with h5py.File(path, "r") as file:
-                check_arrays(path, file, _UNPROVED)
+                limits.check(self._source, check_arrays(path, file, _UNPROVED), self._stored)
             yield from self._storage.get_episodes(episodes)
             return
         for episode in episodes:  # one by one: of many, Minari takes every batch for an episode of its own
             with self._naming(episode):
-                _check_batches(self._path / str(episode), self._storage.FORMAT)
+                self._check_batches(self._path / str(episode))
             yield from self._storage.get_episodes([episode])
 
     @contextlib.contextmanager
@@ -159,9 +165,33 @@ class _Reader:
         self._observations.add(seen)
         self._actions.add(self._taken(episode["actions"], count))
         self._rewards.add(_column(episode, "rewards", count))
+        # Again: many episodes may be one and the same in the file.
+        kept = (self._observations, self._actions, self._rewards)
+        limits.check(self._source, sum(rows.nbytes for rows in kept), self._stored)
         self._labels.append(episode["id"])
         self._lengths.append(count)
         self._terminated.append(bool(ended[-1, 0]))
+
+    def _check_batches(self, folder: Path) -> None:
+        """Refuse an episode that Minari would read a part of, or whose damage would crash the interpreter."""
+        import pyarrow.dataset
+
+        dataset = pyarrow.dataset.dataset(
+            folder, format=self._storage.FORMAT, ignore_prefixes=["_", ".", "metadata.json"]
+        )
+        # By the count alone, which takes no reading, before any is unfolded.
+        numbers = observations.size(self._space) + self._actions.width + 1
+        limits.check(self._source, dataset.count_rows() * numbers * 4, self._stored)
+        size, batches = 0, 0
+        for batch in dataset.to_batches(batch_readahead=0, fragment_readahead=0):
+            batch.validate(full=True)
+            size, batches = size + batch.nbytes, batches + 1
+            limits.check(self._source, size, self._stored)
+        if batches != 1:
+            raise InputError(
+                f"its rows are in {batches} lots, of which Minari reads the first; write the dataset again, "
+                "as hdf5"
+            )
 
     def _taken(self, actions: Any, count: int) -> NDArray[Any]:
         space, values = self._action_space, np.asarray(actions)
@@ -216,6 +246,15 @@ class _Rows:
         self._array[self._count : end] = block
         self._count = end
 
+    @property
+    def width(self) -> int:
+        return int(self._array.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Of the rows that have come."""
+        return self._count * self.width * self._array.itemsize
+
     def array(self) -> NDArray[Any]:
         self._resize(self._count)
         return self._array
@@ -233,18 +272,3 @@ def _column(episode: dict[str, Any], name: str, count: int) -> NDArray[Any]:
     if values.dtype.kind not in "fiub":
         raise InputError(f"'{name}' holds {values.dtype}; expected numbers")
     return values.reshape(count, 1)
-
-
-def _check_batches(folder: Path, data_format: str) -> None:
-    """Refuse an episode that Minari would read a part of, or whose damage would crash the interpreter."""
-    import pyarrow.dataset
-
-    dataset = pyarrow.dataset.dataset(folder, format=data_format, ignore_prefixes=["_", ".", "metadata.json"])
-    batches = list(dataset.to_batches())
-    for batch in batches:
-        batch.validate(full=True)
-    if len(batches) != 1:
-        raise InputError(
-            f"its rows are in {len(batches)} lots, of which Minari reads the first; write the dataset again, "
-            "as hdf5"
-        )
