@@ -566,7 +566,7 @@ def test_the_action_space_holds_every_action() -> None:
     wide = Trajectories(**vars(data) | {"actions": np.array([[0.5, -4], [0, 2], [-0.1, 3]], np.float32)})
     exporting.export(wide, "test/wide-v0")
     space = package.load_dataset("test/wide-v0").action_space
-    assert (space.low.tolist(), space.high.tolist()) == ([-1, -4], [1, 3])
+    assert (space.low.tolist(), space.high.tolist()) == ([np.float32(-0.1), -4], [0.5, 3])
 
 
 def test_an_export_says_what_it_is() -> None:
@@ -895,7 +895,7 @@ def _pack_arrow(path: Path) -> None:
 @pytest.mark.parametrize(
     ("actions", "environment", "low", "high"),
     [
-        ([[0, 0.5], [60, 0], [30, -0.5]], None, [0, -1], [60, 1]),
+        ([[0, 0.5], [60, 0], [30, -0.5]], None, [0, -0.5], [60, 0.5]),
         ([[-1.5], [2], [0]], None, [-1.5], [2]),
         ([[-1.5], [1], [0]], "Pendulum-v1", [-2], [2]),
         ([[-1.5], [3], [0]], "Pendulum-v1", [-2], [3]),
