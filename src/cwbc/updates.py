@@ -21,6 +21,7 @@ from cwbc.sampling import DRAWN_TOGETHER, Draws, Episodes, Rows, Source, Window,
 from cwbc.streaming import Lot, lots
 
 Losses = dict[str, jax.Array]
+SATURATED = 0.999  # encoded actions beyond it are at an end of their range
 
 
 @jax.tree_util.register_dataclass
@@ -241,22 +242,49 @@ def losses(
     parameters: Parameters,  # with those that are prepared
     batch: Batch,
 ) -> tuple[jax.Array, Losses]:
-    """The total loss of a batch of windows, and its parts."""
+    """The total loss of a batch of windows, its parts, and how healthy the predictions are."""
+    encoded = design.actions.encode(batch.actions)
     outputs = design.outputs(
         parameters,
         batch.observations,
         batch.returns_to_go,
-        design.actions.encode(batch.actions),
+        encoded,
         batch.timesteps,
         batch.dropout_key,
     )
     parts = design.actions.loss(outputs, batch.actions) * batch.shares
     prediction = jnp.sum(parts[: batch.drawn])
+    predicted = design.actions.encode(design.actions.choose(outputs[: batch.drawn]))
+    health = _health(predicted, encoded[: batch.drawn], batch.shares[: batch.drawn])
     if design.method.regularizer is None:
-        return prediction, {"loss": prediction, "prediction": prediction}
+        return prediction, {"loss": prediction, "prediction": prediction, **health}
     conservative = jnp.sum(parts[batch.drawn :])
     total = prediction + batch.coefficient * conservative
-    return total, {"loss": total, "prediction": prediction, "conservative": conservative}
+    return total, {"loss": total, "prediction": prediction, "conservative": conservative, **health}
+
+
+def _health(
+    predicted: jax.Array,  # [window, step, size], encoded
+    logged: jax.Array,  # [window, step, size], encoded
+    shares: jax.Array,  # [window, step]
+) -> Losses:
+    """How predicted actions compare with logged ones, which tells a network that answers always the same."""
+
+    def mean(values: jax.Array) -> jax.Array:
+        return jnp.sum(values * shares[..., None], axis=(0, 1))  # [size]
+
+    def variance(values: jax.Array) -> jax.Array:
+        return jnp.sum(mean(jnp.square(values)) - jnp.square(mean(values)))
+
+    def at_the_ends(values: jax.Array) -> jax.Array:
+        return jnp.mean(mean((jnp.abs(values) > SATURATED).astype(jnp.float32)))
+
+    # Of one action that is always taken nothing varies, and nothing has to.
+    ratio = (variance(predicted) + 1e-6) / (variance(logged) + 1e-6)
+    return {
+        "variation": jnp.sqrt(jnp.maximum(ratio, 0.0)),  # standard deviation / that of logged actions
+        "saturation": at_the_ends(predicted) - at_the_ends(logged),  # fraction, beyond the logged one
+    }
 
 
 def _optimizer(settings: Optimizer, steps: int, numbers: Numbers) -> optax.GradientTransformation:
