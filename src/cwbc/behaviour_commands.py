@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from cwbc import simulators
 from cwbc.behaviours import TASKS, series, zoo
 from cwbc.behaviours.series import Series, Snapshot
 from cwbc.cli_behaviours import Show, Train
@@ -56,6 +58,7 @@ def train(action: Train, command_line: str) -> None:
 
     for name in ("seeds", "steps", "episodes"):
         require(getattr(action, name) >= 1, f"--{name}", getattr(action, name), "at least 1")
+    simulators.allow(action.task)
     device = use_device(action.device)
     out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")
     before = {} if action.overwrite else album.begun(out)
@@ -102,7 +105,11 @@ def train(action: Train, command_line: str) -> None:
             session.say("none is better than the untrained one: more steps may help")
             return
         name = re.sub(r"-v\d+$", "", re.split("[/:]", action.task)[-1]).lower()
-        session.say(f"`cwbc data make {name}/medium-replay-v0 --behaviours {out}` makes a dataset of them")
+        options = ["--behaviours", str(out)]
+        if ":" in action.task:  # a file does not choose what is imported
+            options += ["--env", action.task]
+        command = shlex.join(["cwbc", "data", "make", f"{name}/medium-replay-v0", *options])
+        session.say(f"`{command}` makes a dataset of them")
 
 
 def _teller(say: Callable[[str], None], seeds: int) -> Callable[[int, Snapshot], None]:

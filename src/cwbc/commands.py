@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from rich.console import Console
 
-from cwbc import cli, report_commands, runs
+from cwbc import cli, report_commands, runs, simulators
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
@@ -135,6 +135,7 @@ class Session:
     def evaluate(self, command: cli.Evaluate) -> None:
         track = parse_trackers(command.track)
         use_device(command.device)
+        simulators.allow(command.env)
         root = Path(command.run)
         found = find_runs(root)
         planned = []

@@ -105,6 +105,9 @@ def make(action: cli_data.Make) -> None:
     """A dataset from behaviours into the store."""
     folder = None if action.behaviours is None else Path(action.behaviours)
     order = made.Order.of(action.name, action.size or made.DEFAULT_SIZE, folder)
+    if action.env not in (None, order.series.environment):
+        raise InputError(f"these behaviours act in {order.series.environment}, not in {action.env}")
+    simulators.allow(action.env)
     if not action.overwrite and (kept := order.kept()) is not None:
         say(f"{order.name} is here already")
         _tell_kept(kept)

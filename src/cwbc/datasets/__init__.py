@@ -48,6 +48,7 @@ def read(
     """A dataset as it is, with where it is from and what reading it showed; its values are not checked."""
     from cwbc import simulators
 
+    simulators.allow(environment)
     recording = _found(dataset, options, progress)
     data = recording.data
     if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
