@@ -18,7 +18,8 @@ import pytest
 from toys import ENVIRONMENT, write_toy
 
 import cwbc
-from cwbc.cli import main
+from cwbc.cli import Command, main
+from cwbc.option_names import check_names
 from cwbc.policy import Policy
 from cwbc.runs import held
 
@@ -490,3 +491,38 @@ def test_a_value_of_the_wrong_kind_is_told_plainly(
     assert told in said
     for technical in ("class", "NoneType", "INT", "instantiated"):
         assert technical not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("trian x rvs", "unknown command 'trian'; did you mean train?"),
+        ("data improt x", "unknown command 'data improt'; did you mean data import?"),
+        ("behaviours sow", "unknown command 'behaviours sow'; did you mean behaviours show?"),
+        ("xyz", "unknown command 'xyz'; known: compare, train, evaluate, report, "),
+        ("train x rvs --step 5", "unknown option --step of cwbc train; did you mean --steps?"),
+        ("train --stps=3 x rvs", "unknown option --stps of cwbc train; did you mean --steps?"),
+        ("reproduce table1 --quik", "unknown option --quik of cwbc reproduce; did you mean --quick?"),
+        ("data check x --revard=r", "unknown option --revard of cwbc data check; did you mean --reward?"),
+        ("train x rvs --frobnicate", "of cwbc train; `cwbc train --help` lists its options"),
+        ("report x --overwrite", "unknown option --overwrite of cwbc report; `cwbc report --help` lists"),
+        ("--seeds=3 train x rvs", "options stand after a command; `cwbc --help` lists the commands"),
+        ("data --json list", "options stand after a command; `cwbc data --help` lists the commands"),
+    ],
+)
+def test_a_misspelt_name_brings_the_nearest_one(
+    arguments: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments.split()) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert len(said.err.splitlines()) <= 2
+    assert not said.out
+
+
+def test_every_name_that_help_lists_is_known() -> None:
+    """`--out` as another name of `--to`, names with an underscore, and all that tyro adds by itself."""
+    check_names(Command, ["data", "export", "x", "--format=hdf5", "--out", "y.hdf5"])
+    check_names(Command, ["compare", "x", "rvs", "--batch_size=3", "--targets", "-5,3", "--", "--anything"])
+    for arguments in ("", "--help", "data -h", "train --help", "--tyro-print-completion bash"):
+        check_names(Command, arguments.split())

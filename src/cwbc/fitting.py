@@ -31,7 +31,8 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
         )
         return dataclasses.replace(recording, findings=tuple(found))
     try:
-        if data.discrete and simulator.discrete:
+        same_observations = data.observations.shape[1] == simulator.observation_size
+        if data.discrete and simulator.discrete and same_observations:
             # Logged actions may leave out the highest ones, which are there all the same.
             data = data.described(action_count=simulator.action_size)
         sizes = (data.observations.shape[1], data.action_size, data.discrete)
