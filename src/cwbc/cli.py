@@ -309,10 +309,11 @@ def stop_now(command_line: str, going_on: bool = True) -> NoReturn:
     """End the process as Ctrl-C does."""
     # Not an exception: raised inside a callback of the garbage collector, it would be lost.
     remove_folders_aside()
-    # The stream itself: a progress bar hides the cursor, and takes sys.stderr for its own.
-    stream = sys.__stderr__ or sys.stderr
-    cursor = "\x1b[?25h" if stream.isatty() else ""
-    print(f"{cursor}\ncwbc: {interrupted(command_line, going_on)}", file=stream, flush=True)
+    # Past sys.stderr, which a progress bar takes for its own, and which refuses to be written to where a line
+    # is being printed just now. A bar also hides the cursor.
+    cursor = "\x1b[?25h" if os.isatty(2) else ""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{cursor}\ncwbc: {interrupted(command_line, going_on)}\n".encode(errors="replace"))
     os._exit(128 + signal.SIGINT)
 
 

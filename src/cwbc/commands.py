@@ -31,6 +31,7 @@ from cwbc.finished import (
     measured_on,
     read_sweeps,
 )
+from cwbc.interrupts import remarks
 from cwbc.measuring import measure
 from cwbc.methods import Method, Training
 from cwbc.plain_text import say
@@ -50,17 +51,19 @@ def stoppable(command_line: str) -> Iterator[Session]:
     session = Session(command_line)
     previous = signal.getsignal(signal.SIGINT)
 
-    def stop(number: int, frame: Any) -> None:
-        if session.stopping or not session.training:
-            cli.stop_now(command_line)
-        session.stopping = True
-        session.say("saving; Ctrl-C again stops at once")
+    with remarks(session.say) as remark:
 
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield session
-    finally:
-        signal.signal(signal.SIGINT, previous)
+        def stop(number: int, frame: Any) -> None:
+            if session.stopping or not session.training:
+                cli.stop_now(command_line)
+            session.stopping = True
+            remark("saving; Ctrl-C again stops at once")
+
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield session
+        finally:
+            signal.signal(signal.SIGINT, previous)
 
 
 class Session:
