@@ -310,6 +310,20 @@ MISTAKES = {
     "useless option": (["rvs", "--coefficient=2"], "--coefficient does nothing for rvs"),
     "bad value": (["rvs+c", "--percentile=101"], "percentile must be between 0 and 100; got 101"),
     "unknown environment": (["rvs", "--env=Hoper-v5"], "unknown environment 'Hoper-v5'; did you mean"),
+    "endless steps": (["rvs", "--steps=1000000000000000"], "steps must be at most 2,147,483,647; got 1"),
+    "endless warm-up": (["rvs", "--warmup-steps=10000000000"], "warmup_steps must be at most 2,147,483,647"),
+    "endless context": (["dt", "--context=1000000000"], "context must be at most 65,536; got 1000000000"),
+    "long context": (["dt", "--context=65536"], "GB for a batch), and there are"),
+    "wide": (["rvs", "--width=1000000000"], "width must be at least 1 and at most 65,536; got 1000000000"),
+    "wide for this machine": (["rvs", "--width=65536", "--layers=100"], "rvs would take at least "),
+    "deep": (["rvs", "--layers=1000000"], "layers must be at least 1 and at most 100; got 1000000"),
+    "many heads": (["dt", "--heads=1000000000000"], "heads must be a divisor of the width 128"),
+    "large batches": (["rvs", "--batch-size=1000000", "--width=65536"], "GB for a batch), and there are"),
+    "many seeds": (
+        ["rvs", "--seeds=1000", "--width=65536", "--episodes=1"],
+        "parameters and optimizer of 1000 seeds",
+    ),
+    "many episodes": (["rvs", "--episodes=1000000"], "x 1,000,000 episodes must be at most 1,000,000 in all"),
     "dimensions": (["rvs", "--env=Hopper-v5"], "the data does not fit Hopper-v5"),
 }
 

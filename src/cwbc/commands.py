@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from rich.console import Console
 
-from cwbc import cli, report_commands, runs, simulators
+from cwbc import cli, memory, report_commands, runs, simulators
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
@@ -101,6 +101,8 @@ class Session:
         data, overwrite = plan.data, command.training.overwrite
         assert data.environment is not None  # an acting plan has one
         asked = sweep_plan(command.sweep, data.task, data.best)
+        for design in plan.designs:
+            memory.check_evaluation(design, len(plan.seeds), len(asked[0]), asked[1])
         root = Path(command.training.out or f"runs/{data.name}")
         if is_run(root):
             raise InputError(f"{root} is a run itself; give another --out for a comparison")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc import fitting, simulators
+from cwbc import fitting, memory, simulators
 from cwbc.design import Design
 from cwbc.device import on_cpu, over_seeds
 from cwbc.errors import InputError, require
@@ -50,6 +50,7 @@ def evaluate(
     require(episodes >= 1, "episodes", episodes, "at least 1")
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(asked), episodes)
+    memory.check_evaluation(policies.design, *shape)
     simulator = simulators.make(environment, int(np.prod(shape)))
     try:
         size = (policies.design.observation_size, policies.design.actions.size)
