@@ -65,6 +65,11 @@ def test_every_way_to_train_is_checked_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_time_limit_that_no_counter_holds_is_refused() -> None:
+    with pytest.raises(InputError, match="the time limit of the data must be at most 2,147,483,647; got 4"):
+        cwbc.train(toy_data().described(time_limit=4_000_000_000), "rvs", seeds=1, preset="small")
+
+
 def test_histories_of_all_episodes_have_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = design("dt", width=16, layers=1)  # remembers 5 steps of 5 numbers: 100 bytes
     limited(monkeypatch, 6000)

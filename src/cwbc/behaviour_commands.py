@@ -56,8 +56,10 @@ def train(action: Train, command_line: str) -> None:
     from cwbc.progress import progress
     from cwbc.training import Interrupted
 
-    for name in ("seeds", "steps", "episodes"):
-        require(getattr(action, name) >= 1, f"--{name}", getattr(action, name), "at least 1")
+    for name, most in (("seeds", 1000), ("steps", 2**31 - 1), ("episodes", 10_000)):
+        value = getattr(action, name)
+        require(value >= 1, f"--{name}", value, "at least 1")
+        require(value <= most, f"--{name}", value, f"at most {most:,}")
     simulators.allow(action.task)
     device = use_device(action.device)
     out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")

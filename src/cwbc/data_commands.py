@@ -227,6 +227,7 @@ def _read(path: str, table: cli_data.TableOptions) -> Recording:
     )
     for name, value in (("--time-limit", table.time_limit), ("--action-count", table.action_count)):
         require(value is None or value >= 1, name, value, "at least 1")
+        require(value is None or value < 2**31, name, value, f"at most {2**31 - 1:,}")
     with gauge(Console(stderr=True), *made.doing(path)) as update:
         recording = read(path, table.env, options, table.time_limit, table.action_count, update)
     return fitting.fitted(recording)

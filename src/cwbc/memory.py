@@ -18,6 +18,8 @@ _MOST_EPISODES = 1_000_000  # at once, of all seeds and targets: each is an envi
 
 def check_training(design: Design, settings: Training, seeds: int) -> None:
     """Refuse a training whose parameters, optimizer and batch alone take more memory than there is."""
+    # Timesteps have 32 bits; a file may tell any limit.
+    require(design.horizon < 2**31, "the time limit of the data", design.horizon, f"at most {2**31 - 1:,}")
     parameters = jax.eval_shape(design.initialize, jax.random.key(0))
     weights = _FLOAT * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters))
     at_once = 1 if on_cpu() else seeds  # on a CPU, seeds take turns

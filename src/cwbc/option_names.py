@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -38,10 +39,15 @@ def check_names(commands: Any, arguments: Sequence[str], before: str = "") -> No
 
 
 def _check_options(known: set[str], arguments: Sequence[str], command: str) -> None:
-    for argument in arguments:
+    for before, argument in itertools.pairwise(["", *arguments]):
         if argument == "--":  # what follows is no option
             return
-        name = argument.partition("=")[0].replace("_", "-")
+        name, is_given, value = argument.partition("=")
+        name = name.replace("_", "-")
+        if not argument.strip() or (name in known and is_given and not value.strip()):
+            # What a shell makes of a variable that is not set; as a path, it would be the directory here.
+            option = name.strip() or (before if before in known else "an argument")
+            raise InputError(f"{option} is empty; `{command} --help` says what it takes")
         if not name.startswith("--") or name in known or name == "--help" or name.startswith("--tyro-"):
             continue
         near = difflib.get_close_matches(name, sorted(known), n=1)

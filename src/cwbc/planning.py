@@ -158,8 +158,7 @@ def sweep_plan(options: cli.SweepOptions, task: Task, best: float) -> tuple[tupl
     except ValueError:
         raise InputError(f"--targets takes numbers such as 1000,2000,3000; got {options.targets!r}") from None
     for target in targets:
-        if not math.isfinite(target):
-            raise InputError(f"--targets must be finite; got {target:g}")
+        require(math.isfinite(target), "--targets", target, "finite")
         if task.published and target <= 0 < task.near_return:
             raise InputError(f"--targets must be positive for this task; got {target:g}")
     return tuple(targets), episodes

@@ -63,6 +63,11 @@ def test_sizes() -> None:
     assert {Order.of(name).size for name in CATALOGUE} == {200_000}
     own = Order.of("my/medium-replay-v0", "full", OWN)
     assert own.size == zoo.series("hopper").medium.steps  # all that the learner went through
+    for wrong in ("0", "-1", "many", "99999999999999999999"):
+        with pytest.raises(
+            InputError, match="--size must be a number of steps, at most 100,000,000, or full"
+        ):
+            Order.of(HOPPER, wrong)
 
 
 def test_a_dataset_is_made_once(capsys: Said) -> None:

@@ -97,6 +97,8 @@ def _make(environment: Environment) -> Any:
     if isinstance(environment, str) and ":" not in environment and environment not in gymnasium.registry:
         told = unknown("environment", environment, gymnasium.registry)
         raise UnavailableError(f"{told}; one of your own is module:ID, where the module registers it")
+    if isinstance(environment, str) and (environment.count(":") > 1 or "" in environment.split(":")):
+        raise UnavailableError(f"{environment!r} is no environment; one of your own is module:ID")
     try:
         with quiet_mujoco(), warnings.catch_warnings():
             # The data decide the version, so that a newer one exists is no news.
