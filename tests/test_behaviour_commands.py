@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -105,16 +106,20 @@ def test_mistakes_are_told_and_leave_nothing(arguments: list[str], why: str, cap
 
 def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
     task, out = f"toys:{AIM}", tmp_path / "behaviours" / f"toys-{AIM}"
-    arguments = ["behaviours", "train", task, *SMALL, "--episodes", "1", "--steps", "20000"]
+    arguments = ["behaviours", "train", task, *SMALL, "--episodes", "1", "--steps", "1000000"]
     program = (
         "import sys; from cwbc.behaviours import learning; from cwbc.cli import main; "
         "learning.SAVE_INTERVAL = 0.3; main(sys.argv[1:])"
     )
 
+    def steps_kept() -> int:
+        path = out / "learner.safetensors"
+        return int(checkpoints.read_description(path)["step"]) if path.exists() else 0
+
     def cut_off(number: signal.Signals, wait_for: str) -> tuple[int, str]:
         with subprocess.Popen(
             [sys.executable, "-c", program, *arguments],
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
             cwd=tmp_path,
             stderr=subprocess.PIPE,
             text=True,
@@ -124,14 +129,15 @@ def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
             for line in process.stderr:
                 said += line
                 if wait_for in line:
+                    while steps_kept() <= 400 and process.poll() is None:
+                        time.sleep(0.01)
                     process.send_signal(number)
                     break
             rest = process.stderr.read()
             return process.wait(), said + rest
 
     cut_off(signal.SIGKILL, "after 1,976 steps")
-    killed_at = checkpoints.read_description(out / "learner.safetensors")["step"]
-    assert killed_at > 400
+    killed_at = steps_kept()
     before = [one for one in series.read(out).snapshots if one.steps <= killed_at]
     status, said = cut_off(signal.SIGINT, "after ")
     assert f"going on from step {killed_at:,}" in said

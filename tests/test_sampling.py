@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -153,15 +154,15 @@ def test_a_key_is_a_batch() -> None:
 
 def test_no_random_number_serves_twice() -> None:
     """Of one step, of two steps, of two seeds: for episodes, starts, return noise, rounding and dropout."""
-    numbers: list[NDArray[np.int64]] = []
+    numbers: list[NDArray[Any]] = []
     for seed, step in ((0, 0), (0, 1), (1, 0)):
         draws = Draws.of(jnp.uint32(seed), jnp.int32(step), 64)
-        units = np.float64([*np.asarray(draws.raises), draws.rounding]) * 2**24
+        units = np.append(draws.raises, draws.rounding) * 2**24
         bits = [draws.episodes, draws.starts, jax.random.key_data(draws.dropout_key)]
         if step == 0:  # the parameters of a seed come from this key
             key = jax.random.fold_in(jax.random.key(seed), 0)
             bits.append(jax.random.bits(key, (3 * 64 + 3,), jnp.uint32))
-        numbers += [units.astype(np.int64), *(np.int64(each) >> 8 for each in bits)]
+        numbers += [units.astype(np.uint32), *(np.asarray(each) >> 8 for each in bits)]
     drawn = np.concatenate(numbers)
     assert len(np.unique(drawn)) == len(drawn)
 

@@ -148,7 +148,7 @@ def drawn_batches(design: Design, seed: int, steps: int) -> Batch:
 
 def amounts_beyond_the_best(data: Trajectories, batch: Batch) -> NDArray[np.float64]:
     """By how much each regularized window exceeds the best return. [step of training, window, step]"""
-    returns_to_go, actions = np.float64(batch.returns_to_go), np.asarray(batch.actions)[..., 0]
+    returns_to_go, actions = np.asarray(batch.returns_to_go, np.float64), np.asarray(batch.actions)[..., 0]
     count = returns_to_go.shape[1] - batch.drawn
     before, after = returns_to_go[:, :count], returns_to_go[:, batch.drawn :]
     # The same windows again; and each episode keeps to one action, which so tells which episode it is.
@@ -194,6 +194,24 @@ class Told:
     def __call__(self, parameters: Any, observations: Any, conditions: jax.Array, *rest: Any) -> jax.Array:
         self.conditions.append(conditions)
         return conditions[..., None]
+
+
+def test_alpha_weighs_the_conservative_loss() -> None:
+    data, design = toy_data(), tiny("rvs+c")
+    regularizer = dataclasses.replace(design.method.regularizer, coefficient=3.0)  # type: ignore[type-var]
+    stronger = dataclasses.replace(design, method=dataclasses.replace(design.method, regularizer=regularizer))
+    batch = window(data, [int(np.argmax(data.returns)), 0, 1])
+    parts = loss(stronger, fresh(design), batch, jax.random.key(1))[1]
+    assert float(parts["conservative"]) > 0
+    expected = float(parts["prediction"]) + 3 * float(parts["conservative"])
+    np.testing.assert_allclose(float(parts["loss"]), expected, rtol=1e-6)
+
+
+def test_every_seed_begins_with_parameters_of_its_own() -> None:
+    weights = np.asarray(initialize(tiny("rvs"), TRAINING, (0, 5)).parameters["layer0"]["weight"])
+    assert np.abs(weights[0] - weights[1]).min() > 0
+    alone = initialize(tiny("rvs"), TRAINING, (5,)).parameters["layer0"]["weight"]
+    np.testing.assert_array_equal(weights[1], np.asarray(alone)[0])
 
 
 def test_no_selected_window_costs_nothing() -> None:

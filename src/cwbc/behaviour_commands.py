@@ -107,11 +107,10 @@ def train(action: Train, command_line: str) -> None:
             session.say("none is better than the untrained one: more steps may help")
             return
         name = re.sub(r"-v\d+$", "", re.split("[/:]", action.task)[-1]).lower()
-        options = ["--behaviours", str(out)]
+        words = ["cwbc", "data", "make", f"{name}/medium-replay-v0", "--behaviours", str(out)]
         if ":" in action.task:  # a file does not choose what is imported
-            options += ["--env", action.task]
-        command = shlex.join(["cwbc", "data", "make", f"{name}/medium-replay-v0", *options])
-        session.say(f"`{command}` makes a dataset of them")
+            words += ["--env", action.task]
+        session.say(f"`{shlex.join(words)}` makes a dataset of them")
 
 
 def _teller(say: Callable[[str], None], seeds: int) -> Callable[[int, Snapshot], None]:

@@ -14,6 +14,7 @@ import pytest
 from toys import drawn
 
 from cwbc import kernels
+from cwbc.layers import Parameters
 from cwbc.networks import MLP, Network, Transformer
 
 PALLAS = "jax.experimental.pallas"
@@ -25,7 +26,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 
 
-def weights(inputs: int, width: int, outputs: int, dtype: Any = jnp.bfloat16) -> list[kernels.Parameters]:
+def weights(inputs: int, width: int, outputs: int, dtype: Any = jnp.bfloat16) -> list[Parameters]:
     sizes = [(inputs, width, jnp.float32), (width, width, dtype), (width, outputs, jnp.float32)]
     return [{"weight": jnp.zeros((i, o), kind), "bias": jnp.zeros(o, kind)} for i, o, kind in sizes]
 
@@ -91,15 +92,17 @@ def test_networks_take_them_and_compute_the_same(
 ) -> None:
     generator = np.random.default_rng(0)
     shape = (WINDOWS, STEPS)
-    inputs = [generator.normal(size=(*shape, size)).astype(np.float32) for size in (OBSERVATIONS, ACTIONS)]
-    conditions, timesteps = generator.normal(size=shape).astype(np.float32), np.arange(STEPS)
+    observations, actions, conditions = (
+        jnp.asarray(generator.normal(size=size), jnp.float32)
+        for size in ((*shape, OBSERVATIONS), (*shape, ACTIONS), shape)
+    )
     parameters = drawn(lambda key: network.initialize(key, OBSERVATIONS, ACTIONS, True, STEPS), 1)
     prepared = parameters | network.prepared(parameters, jnp.dtype("bfloat16"))
-    steps = jnp.broadcast_to(timesteps, shape)
+    timesteps = jnp.broadcast_to(jnp.arange(STEPS), shape)
     key = jax.random.key(0) if network.dropout == 0.5 else None
 
     def outputs() -> jax.Array:
-        return network(prepared, inputs[0], conditions, inputs[1], steps, key)
+        return network(prepared, observations, conditions, actions, timesteps, key)
 
     plain = outputs()
     used: set[str] = set()

@@ -115,8 +115,8 @@ def name_of(environment: Environment) -> str | None:
 
 def describe(environment: Environment) -> str:
     """What messages call an environment."""
-    what = environment.unwrapped.__class__ if takes_turns(environment) else environment
-    return name_of(environment) or getattr(what, "__name__", repr(what))
+    what = type(environment.unwrapped) if takes_turns(environment) else environment
+    return name_of(environment) or str(getattr(what, "__name__", what))
 
 
 def time_limit(environment: str) -> int | None:

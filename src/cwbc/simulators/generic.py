@@ -105,7 +105,7 @@ def _make(environment: Environment) -> Any:
             warnings.simplefilter("ignore", DeprecationWarning)
             if isinstance(environment, str):
                 return gymnasium.make(environment, disable_env_checker=True)
-            made = environment()
+            made: Any = environment()
     except Exception as error:  # of somebody else's module: anything at all
         why = str(error) or repr(error)
         raise UnavailableError(f"environment {describe(environment)!r} cannot be made: {why}") from error
