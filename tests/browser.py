@@ -25,7 +25,7 @@ for number, pipe in enumerate(pipes, start=3):
     os.dup2(int(pipe), number)
 os.execvp(command[0], command)
 """
-PATIENCE = 60.0  # seconds; two busy cores may be slow
+PATIENCE = 240.0  # seconds; two busy cores may be slow
 
 
 def program() -> str | None:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,13 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
         (["train", AIM, "--steps", "0"], "--steps must be at least 1"),
         (["train", AIM, "--steps", "10"], "--warmup 16 leaves none of the 10 steps to learn from"),
         (["train", AIM, "--batch", "0"], "batch must be at least 1"),
+        (["train", AIM, "--batch", "1000000000"], "batch must be at most 1,048,576"),
+        (["train", AIM, "--updates", "1000000000"], "updates must be at most 10,000"),
+        (["train", AIM, "--actor-width", "1000000000"], "actor_width must be at most 8,192"),
+        (["train", AIM, "--steps", "9" * 20], "--steps must be at most 2,147,483,647"),
+        (["train", AIM, "--seeds", "100000"], "--seeds must be at most 1,000"),
+        (["train", AIM, "--actor-rate", "1e300"], "actor_rate must be at most 3.4e+38"),
+        (["train", ""], "an argument is empty"),
         (["train", AIM, "--actor-rate", "-1"], "actor_rate must be positive"),
         (["train", AIM, "--capacity", "1001"], "capacity must be a multiple of copies (16)"),
         (["show", "hoper"], "did you mean 'hopper'?"),
@@ -98,16 +106,20 @@ def test_mistakes_are_told_and_leave_nothing(arguments: list[str], why: str, cap
 
 def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
     task, out = f"toys:{AIM}", tmp_path / "behaviours" / f"toys-{AIM}"
-    arguments = ["behaviours", "train", task, *SMALL, "--episodes", "1", "--steps", "20000"]
+    arguments = ["behaviours", "train", task, *SMALL, "--episodes", "1", "--steps", "1000000"]
     program = (
         "import sys; from cwbc.behaviours import learning; from cwbc.cli import main; "
         "learning.SAVE_INTERVAL = 0.3; main(sys.argv[1:])"
     )
 
+    def steps_kept() -> int:
+        path = out / "learner.safetensors"
+        return int(checkpoints.read_description(path)["step"]) if path.exists() else 0
+
     def cut_off(number: signal.Signals, wait_for: str) -> tuple[int, str]:
         with subprocess.Popen(
             [sys.executable, "-c", program, *arguments],
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
             cwd=tmp_path,
             stderr=subprocess.PIPE,
             text=True,
@@ -117,13 +129,15 @@ def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
             for line in process.stderr:
                 said += line
                 if wait_for in line:
+                    while steps_kept() <= 400 and process.poll() is None:
+                        time.sleep(0.01)
                     process.send_signal(number)
                     break
-            return process.wait(timeout=120), said + process.stderr.read()
+            rest = process.stderr.read()
+            return process.wait(), said + rest
 
     cut_off(signal.SIGKILL, "after 1,976 steps")
-    killed_at = checkpoints.read_description(out / "learner.safetensors")["step"]
-    assert killed_at > 400
+    killed_at = steps_kept()
     before = [one for one in series.read(out).snapshots if one.steps <= killed_at]
     status, said = cut_off(signal.SIGINT, "after ")
     assert f"going on from step {killed_at:,}" in said

@@ -53,6 +53,13 @@ def test_the_environment_tells_how_many_discrete_actions_there_are() -> None:
     assert looked_at(data, DISCRETE_ENVIRONMENT).data.action_size == 3
 
 
+def test_data_of_another_environment_is_told_with_its_own_number_of_actions() -> None:
+    data = toy_data(episodes=2, discrete=True)  # two dimensions, two actions; Acrobot has six and three
+    (finding,) = looked_at(data, "Acrobot-v1").findings
+    told = "it has 2 observation dimensions and 2 discrete actions, the environment 6 and 3 discrete actions"
+    assert told in finding.sentence()
+
+
 def test_an_action_that_the_environment_does_not_have_is_told_by_its_place() -> None:
     data = toy_data(episodes=3, discrete=True)
     actions = data.actions.copy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -174,6 +175,21 @@ def test_a_key_is_a_batch() -> None:
     one, again, other = (draw(jax.random.key(k), device(), DRAWS, CONTEXT) for k in (5, 5, 6))
     np.testing.assert_array_equal(rows_of(one), rows_of(again))
     assert (rows_of(one) != rows_of(other)).any()
+
+
+def test_no_random_number_serves_twice() -> None:
+    """Of one step, of two steps, of two seeds: for episodes, starts, return noise, rounding and dropout."""
+    numbers: list[NDArray[Any]] = []
+    for seed, step in ((0, 0), (0, 1), (1, 0)):
+        draws = Draws.of(jnp.uint32(seed), jnp.int32(step), 64)
+        units = np.append(draws.raises, draws.rounding) * 2**24
+        bits = [draws.episodes, draws.starts, jax.random.key_data(draws.dropout_key)]
+        if step == 0:  # the parameters of a seed come from this key
+            key = jax.random.fold_in(jax.random.key(seed), 0)
+            bits.append(jax.random.bits(key, (3 * 64 + 3,), jnp.uint32))
+        numbers += [units.astype(np.uint32), *(np.asarray(each) >> 8 for each in bits)]
+    drawn = np.concatenate(numbers)
+    assert len(np.unique(drawn)) == len(drawn)
 
 
 def test_discrete_actions_are_drawn_as_they_are() -> None:

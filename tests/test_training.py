@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -257,9 +256,16 @@ def test_a_killed_command_goes_on_and_ends_the_same(tmp_path: Path, monkeypatch:
     """SIGKILL to real `cwbc train` processes; the end is bit for bit the uninterrupted one."""
     dataset = write_toy(tmp_path / "toy.hdf5", environment=None)
     program = (
+        "import os, signal\n"
         "from cwbc import training\n"
         "training.SAVE_INTERVAL = 0.0\n"  # a checkpoint after every chunk
         "training.chunk_length = lambda *_: 5\n"
+        "name, left = os.environ.get('KILLED_IN', 'replace 0').split()\n"
+        "call, left = getattr(os, name), [int(left)]\n"
+        "def fatal(*arguments):\n"
+        "    left[0] -= 1\n"
+        "    return os.kill(os.getpid(), signal.SIGKILL) if left[0] == 0 else call(*arguments)\n"
+        "setattr(os, name, fatal)\n"
         "from cwbc.cli import main\n"
         "main()\n"
     )
@@ -275,23 +281,16 @@ def test_a_killed_command_goes_on_and_ends_the_same(tmp_path: Path, monkeypatch:
     with pytest.raises(SystemExit, match="0"):
         main(words(tmp_path / "whole"))
     killed = tmp_path / "killed"
-    for seconds in (0.02, 0.15):  # after the first checkpoint is seen
-        process = subprocess.Popen(command(killed), stderr=subprocess.DEVNULL, start_new_session=True)
-        before = _modified(killed)
-        while _modified(killed) == before and process.poll() is None:
-            time.sleep(0.005)
-        time.sleep(seconds)
-        assert process.poll() is None, "it finished before it could be killed"
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    for place in ("replace 6", "fsync 9"):  # with a checkpoint before it, and half of the next one
+        ended = subprocess.run(
+            command(killed), env=os.environ | {"KILLED_IN": place}, capture_output=True, check=False
+        )
+        assert ended.returncode == -signal.SIGKILL
+        assert [file for file in killed.iterdir() if file.name.endswith(".tmp")]
+    assert 0 < runs.steps_done(killed) < 400
     subprocess.run(command(killed), check=True, capture_output=True)
     assert_same(Policies.load(tmp_path / "whole"), Policies.load(killed))
     assert not [file for file in killed.iterdir() if file.name.endswith(".tmp")]
-
-
-def _modified(directory: Path) -> int:
-    path = directory / "checkpoint.safetensors"
-    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def ablated() -> list[Method]:

@@ -133,6 +133,56 @@ def test_what_is_raised_begins_at_the_best_or_beyond() -> None:
     assert raised.std() > 0.1 * regularizer.width
 
 
+def drawn_batches(design: Design, seed: int, steps: int) -> Batch:
+    """What the first steps of a seed train on. [step of training, ...]"""
+    source = to_device(toy_data(), design.method)
+
+    @jax.jit
+    def batches(episodes: Episodes, numbers: Numbers, rows: Rows) -> Batch:
+        def batch(number: jax.Array) -> Batch:
+            return draw(TRAINING, episodes, numbers, jnp.uint32(seed), number, rows.at)
+
+        return jax.vmap(batch)(jnp.arange(steps))
+
+    return batches(source.episodes, source.numbers, source.rows)
+
+
+def amounts_beyond_the_best(data: Trajectories, batch: Batch) -> NDArray[np.float64]:
+    """By how much each regularized window exceeds the best return. [step of training, window, step]"""
+    returns_to_go, actions = np.asarray(batch.returns_to_go, np.float64), np.asarray(batch.actions)[..., 0]
+    count = returns_to_go.shape[1] - batch.drawn
+    before, after = returns_to_go[:, :count], returns_to_go[:, batch.drawn :]
+    # The same windows again; and each episode keeps to one action, which so tells which episode it is.
+    for values in (batch.observations, batch.actions, batch.timesteps):
+        np.testing.assert_array_equal(values[:, :count], values[:, batch.drawn :])
+    episodes = np.abs(data.actions[data.starts, 0] - actions[:, :count, :1]).argmin(axis=-1)
+    return after - before - (data.best - data.returns[episodes])[..., None]
+
+
+def test_every_window_and_every_step_of_training_has_a_return_noise_of_its_own() -> None:
+    data, design = toy_data(), tiny("rvs+c")
+    regularizer = dataclasses.replace(design.method.regularizer, percentile=50.0)  # type: ignore[type-var]
+    assert regularizer is not None
+    design = dataclasses.replace(design, method=dataclasses.replace(design.method, regularizer=regularizer))
+    batches = drawn_batches(design, 3, 200)
+    amounts = amounts_beyond_the_best(data, batches) / regularizer.width
+    used = np.asarray(batches.shares)[:, batches.drawn :, 0] > 0  # the last one only where it was selected
+    np.testing.assert_allclose(amounts, amounts[..., :1].repeat(amounts.shape[2], axis=2), atol=1e-5)
+    noise = amounts[..., 0][used]
+    # Uniform between 0 and 1, and no two alike: not in a batch, not from one step of training to another.
+    assert len(noise) > 600
+    assert len(np.unique(noise.round(5))) > 0.98 * len(noise)
+    np.testing.assert_allclose(np.quantile(noise, [0, 0.25, 0.5, 0.75, 1]), np.linspace(0, 1, 5), atol=0.06)
+    # Nor does it depend on what else is drawn: the window's start, or the same place of the step before.
+    starts = np.asarray(batches.timesteps)[:, : used.shape[1], 0]
+    assert abs(np.corrcoef(noise, starts[used])[0, 1]) < 0.15
+    whole = amounts[:, used.all(axis=0), 0]
+    assert abs(np.corrcoef(whole[1:].ravel(), whole[:-1].ravel())[0, 1]) < 0.15
+    assert abs(np.corrcoef(whole[:, 0], whole[:, 1])[0, 1]) < 0.2
+    other = amounts_beyond_the_best(data, drawn_batches(design, 4, 1))[0, :, 0] / regularizer.width
+    assert np.abs(other - amounts[0, :, 0]).min() > 1e-4  # nor is it another seed's
+
+
 class Told:
     """A stand-in for a network that keeps what it was told."""
 
@@ -147,6 +197,24 @@ class Told:
         return conditions[..., None]
 
 
+def test_alpha_weighs_the_conservative_loss() -> None:
+    data, design = toy_data(), tiny("rvs+c")
+    regularizer = dataclasses.replace(design.method.regularizer, coefficient=3.0)  # type: ignore[type-var]
+    stronger = dataclasses.replace(design, method=dataclasses.replace(design.method, regularizer=regularizer))
+    batch = window(data, [int(np.argmax(data.returns)), 0, 1])
+    parts = loss(stronger, fresh(design), batch, jax.random.key(1))[1]
+    assert float(parts["conservative"]) > 0
+    expected = float(parts["prediction"]) + 3 * float(parts["conservative"])
+    np.testing.assert_allclose(float(parts["loss"]), expected, rtol=1e-6)
+
+
+def test_every_seed_begins_with_parameters_of_its_own() -> None:
+    weights = np.asarray(initialize(tiny("rvs"), TRAINING, (0, 5)).parameters["layer0"]["weight"])
+    assert np.abs(weights[0] - weights[1]).min() > 0
+    alone = initialize(tiny("rvs"), TRAINING, (5,)).parameters["layer0"]["weight"]
+    np.testing.assert_array_equal(weights[1], np.asarray(alone)[0])
+
+
 def test_no_selected_window_costs_nothing() -> None:
     data, design = toy_data(), tiny("rvs+c")
     key = jax.random.key(1)
@@ -159,7 +227,8 @@ def test_what_lies_past_the_end_is_never_trained_on() -> None:
     data, design = toy_data(), tiny("dt+c")
     parameters = fresh(design)
     short = int(np.argmin(data.lengths))
-    batch = window(data, [short])
+    # Regularized, too, as a short one with a high return is.
+    batch = dataclasses.replace(window(data, [short]), selected=jnp.asarray([True]))
     assert not batch.mask.all()
     key = jax.random.key(1)
     garbage = dataclasses.replace(

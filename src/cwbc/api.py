@@ -10,8 +10,9 @@ from typing import Any
 
 from rich.console import Console
 
-from cwbc import evaluation, fitting, runs
+from cwbc import evaluation, fitting, memory, runs, simulators
 from cwbc.datasets import made, read
+from cwbc.design import Design
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
 from cwbc.finished import measured_in
@@ -68,6 +69,7 @@ def train(
     which = seeds_of(DEFAULT_SEEDS[preset] if seeds is None else seeds)
     if data_on not in (None, "device", "host"):
         raise unknown("place for the data", data_on, ("device", "host"))
+    memory.check_training(Design.fit(chosen, data, settings.context), settings, len(which))
     place = None if directory is None else Path(directory)
     done = 0 if place is None else runs.steps_done(place)
     shown = progress(console, f"training {chosen.name}", settings.steps, "steps", done)
@@ -80,26 +82,38 @@ def train(
 
 def evaluate(
     policies: Policies | str | os.PathLike[str],
-    environment: str | None = None,
+    environment: simulators.Environment | None = None,
     targets: Sequence[float] | None = None,
     *,
     episodes: int = 10,
     seed: int = 0,
 ) -> Sweep:
-    """Ask policies (or those of a run directory) for every target return; by default the paper's sweep.
+    """Evaluate policies (or those of a run directory) at every target return; by default the paper's sweep.
 
-    How far it is shows on stderr.
+    Progress is printed to stderr.
+
+    Args:
+        environment: a Gymnasium id, or module:ID of your own; a gymnasium.Env, in which one episode runs
+            after another, and which is left open; or a function that makes a new one for each episode, which
+            then run side by side. By default the dataset's id; one with a module has to be given again.
     """
     measured = None
     if not isinstance(policies, Policies):
         measured = measured_in(Path(policies))
         policies = Policies.load(policies)
-    environment = environment or policies.about.get("environment") or measured
+    about = policies.about
     if environment is None:
+        environment = about.get("environment") or measured
+    elif isinstance(environment, str):
+        simulators.allow(environment)
+    elif not callable(environment) and not simulators.takes_turns(environment):
+        wanted = "a Gymnasium id, a gymnasium.Env or a function that makes one"
+        raise InputError(f"environment must be {wanted}; got a {type(environment).__name__}")
+    if environment is None or environment == "":
         raise InputError("the dataset names no environment; give one, such as environment='Hopper-v5'")
     if targets is None:
-        about = policies.about
-        task = task_for(environment, about["lowest_return"], about["best_return"])
+        name = simulators.name_of(environment) or about.get("environment")
+        task = task_for(name, about["lowest_return"], about["best_return"])
         targets = task.targets(about["best_return"])
     design, console = policies.design, Console(stderr=True)
     with progress(console, f"evaluating {design.method.name}", design.horizon, "steps") as update:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from cwbc import simulators
 from cwbc.behaviours import TASKS, series, zoo
 from cwbc.behaviours.series import Series, Snapshot
 from cwbc.cli_behaviours import Show, Train
@@ -54,8 +56,11 @@ def train(action: Train, command_line: str) -> None:
     from cwbc.progress import progress
     from cwbc.training import Interrupted
 
-    for name in ("seeds", "steps", "episodes"):
-        require(getattr(action, name) >= 1, f"--{name}", getattr(action, name), "at least 1")
+    for name, most in (("seeds", 1000), ("steps", 2**31 - 1), ("episodes", 10_000)):
+        value = getattr(action, name)
+        require(value >= 1, f"--{name}", value, "at least 1")
+        require(value <= most, f"--{name}", value, f"at most {most:,}")
+    simulators.allow(action.task)
     device = use_device(action.device)
     out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")
     before = {} if action.overwrite else album.begun(out)
@@ -102,7 +107,10 @@ def train(action: Train, command_line: str) -> None:
             session.say("none is better than the untrained one: more steps may help")
             return
         name = re.sub(r"-v\d+$", "", re.split("[/:]", action.task)[-1]).lower()
-        session.say(f"`cwbc data make {name}/medium-replay-v0 --behaviours {out}` makes a dataset of them")
+        words = ["cwbc", "data", "make", f"{name}/medium-replay-v0", "--behaviours", str(out)]
+        if ":" in action.task:  # a file does not choose what is imported
+            words += ["--env", action.task]
+        session.say(f"`{shlex.join(words)}` makes a dataset of them")
 
 
 def _teller(say: Callable[[str], None], seeds: int) -> Callable[[int, Snapshot], None]:

@@ -21,6 +21,7 @@ from cwbc.cli_data import Action, Data, List, Make
 from cwbc.cli_reproduce import Reproduce
 from cwbc.errors import WRONG_PATH, DivergenceError, InputError
 from cwbc.files import remove_folders_aside
+from cwbc.option_names import check_names
 from cwbc.option_types import (
     Dataset,
     Device,
@@ -214,22 +215,27 @@ Command = Annotated[
 
 def main(arguments: list[str] | None = None) -> None:
     """The `cwbc` command."""
-    if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+    given = sys.argv[1:] if arguments is None else arguments
+    if given == ["--version"]:
         print(f"cwbc {cwbc.__version__}")
         sys.exit(0)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what cannot be shown somewhere is no reason to stop
             stream.reconfigure(errors="replace")
+    try:
+        check_names(Command, given)
+    except InputError as error:
+        sys.exit(_failed(2, str(error)))
     with _quiet_when_cut_off():
         command = tyro.cli(
             Command,
-            args=arguments,
+            args=given,
             prog="cwbc",
             registry=READ,
             description="Reliable return-conditioned behavioural cloning for offline reinforcement learning. "
             "`cwbc COMMAND --help` explains a command; `cwbc --version` tells the version.",
         )
-    sys.exit(_run(command, shlex.join(["cwbc", *(sys.argv[1:] if arguments is None else arguments)])))
+    sys.exit(_run(command, shlex.join(["cwbc", *given])))
 
 
 @contextlib.contextmanager
@@ -310,10 +316,11 @@ def stop_now(command_line: str, going_on: bool = True) -> NoReturn:
     """End the process as Ctrl-C does."""
     # Not an exception: raised inside a callback of the garbage collector, it would be lost.
     remove_folders_aside()
-    # The stream itself: a progress bar hides the cursor, and takes sys.stderr for its own.
-    stream = sys.__stderr__ or sys.stderr
-    cursor = "\x1b[?25h" if stream.isatty() else ""
-    print(f"{cursor}\ncwbc: {interrupted(command_line, going_on)}", file=stream, flush=True)
+    # Past sys.stderr, which a progress bar takes for its own, and which refuses to be written to where a line
+    # is being printed just now. A bar also hides the cursor.
+    cursor = "\x1b[?25h" if os.isatty(2) else ""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{cursor}\ncwbc: {interrupted(command_line, going_on)}\n".encode(errors="replace"))
     os._exit(128 + signal.SIGINT)
 
 

@@ -103,6 +103,8 @@ class Make:
     """Steps, or full: D4RL's 1 M, 2 M for medium-expert, 202,000 to 402,000 for replays (default: 200000)."""
     behaviours: Folder = None
     """A directory that `cwbc behaviours train` made (default: the behaviours that come with cwbc)."""
+    env: Environment = None
+    """Their environment, needed where it is module:ID of your own."""
     overwrite: Flag = False
     """Replace the one that is here."""
 

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from rich.console import Console
 
-from cwbc import cli, report_commands, runs
+from cwbc import cli, memory, report_commands, runs, simulators
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
@@ -32,6 +32,7 @@ from cwbc.finished import (
     measured_on,
     read_sweeps,
 )
+from cwbc.interrupts import remarks
 from cwbc.measuring import measure
 from cwbc.methods import Method, Training
 from cwbc.plain_text import say
@@ -51,17 +52,19 @@ def stoppable(command_line: str) -> Iterator[Session]:
     session = Session(command_line)
     previous = signal.getsignal(signal.SIGINT)
 
-    def stop(number: int, frame: Any) -> None:
-        if session.stopping or not session.training:
-            cli.stop_now(command_line)
-        session.stopping = True
-        session.say("saving; Ctrl-C again stops at once")
+    with remarks(session.say) as remark:
 
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield session
-    finally:
-        signal.signal(signal.SIGINT, previous)
+        def stop(number: int, frame: Any) -> None:
+            if session.stopping or not session.training:
+                cli.stop_now(command_line)
+            session.stopping = True
+            remark("saving; Ctrl-C again stops at once")
+
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield session
+        finally:
+            signal.signal(signal.SIGINT, previous)
 
 
 class Session:
@@ -99,6 +102,8 @@ class Session:
         data, overwrite = plan.data, command.training.overwrite
         assert data.environment is not None  # an acting plan has one
         asked = sweep_plan(command.sweep, data.task, data.best)
+        for design in plan.designs:
+            memory.check_evaluation(design, len(plan.seeds), len(asked[0]), asked[1])
         root = Path(command.training.out or f"runs/{contained(data.name)}")
         if is_run(root):
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
@@ -136,6 +141,7 @@ class Session:
     def evaluate(self, command: cli.Evaluate) -> None:
         track = parse_trackers(command.track)
         use_device(command.device)
+        simulators.allow(command.env)
         root = Path(command.run)
         found = find_runs(root)
         planned = []

@@ -108,6 +108,9 @@ def make(action: cli_data.Make) -> None:
     """A dataset from behaviours into the store."""
     folder = None if action.behaviours is None else Path(action.behaviours)
     order = made.Order.of(action.name, action.size or made.DEFAULT_SIZE, folder)
+    if action.env not in (None, order.series.environment):
+        raise InputError(f"these behaviours act in {order.series.environment}, not in {action.env}")
+    simulators.allow(action.env)
     if not action.overwrite and (kept := order.kept()) is not None:
         say(f"{order.name} is here already")
         _tell_kept(kept)
@@ -258,9 +261,8 @@ def _read(path: str, table: cli_data.TableOptions) -> Recording:
         done=table.done,
         action_kind=table.action_kind,
     )
-    limit, count = table.time_limit, table.action_count
-    require(limit is None or limit >= 1, "--time-limit", limit, "at least 1")
-    possible = f"from 1 to {checks.MOST_ACTIONS:,}"
+    limit, count, possible = table.time_limit, table.action_count, f"from 1 to {checks.MOST_ACTIONS:,}"
+    require(limit is None or 1 <= limit < 2**31, "--time-limit", limit, f"from 1 to {2**31 - 1:,}")
     require(count is None or 1 <= count <= checks.MOST_ACTIONS, "--action-count", count, possible)
     with gauge(Console(stderr=True), *made.doing(path)) as update:
         recording = read(path, table.env, options, limit, count, update, table.max_gigabytes)

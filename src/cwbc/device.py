@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import jax
@@ -56,6 +59,20 @@ def default_preset() -> Literal["paper", "small"]:
 def default_place(size: int) -> Place:
     """A dataset may take half of the device's free memory: weights, moments and batches need room as well."""
     return "device" if size <= _free_memory() / 2 else "host"
+
+
+def total_memory() -> float:
+    """Bytes that the device has in all: the host's where it is a CPU; infinite where that is not known."""
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+    if limit is not None:
+        return float(limit)
+    try:
+        host = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # as on Windows
+        return math.inf
+    with contextlib.suppress(OSError, ValueError):  # "max" where a container sets no limit
+        host = min(host, float(int(Path("/sys/fs/cgroup/memory.max").read_text())))
+    return host
 
 
 def _free_memory() -> float:

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+_LARGEST = 3.4e38  # of float32, in which everything is computed
+
 
 class InputError(ValueError):
     """What was wrong, where, and what would be right."""
@@ -34,6 +36,8 @@ def require(valid: bool, name: str, value: object, wanted: str) -> None:
     """Refuse a setting with a value that makes no sense."""
     if not valid or (isinstance(value, float) and not math.isfinite(value)):
         raise InputError(f"{name} must be {wanted}; got {value}")
+    if isinstance(value, float) and abs(value) > _LARGEST:
+        raise InputError(f"{name} must be at most {_LARGEST:g}, the largest that 32 bits hold; got {value}")
 
 
 class DivergenceError(RuntimeError):

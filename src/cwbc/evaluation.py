@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc import fitting, simulators
+from cwbc import fitting, memory, simulators
 from cwbc.design import Design
 from cwbc.device import on_cpu, over_seeds
 from cwbc.errors import InputError, require
@@ -30,7 +30,7 @@ _BLOCK = 640  # remembered steps that a CPU works on at a time: more would not s
 
 def evaluate(
     policies: Policies,
-    environment: str,
+    environment: simulators.Environment,
     targets: Sequence[float],
     episodes: int = 10,
     seed: int = 0,
@@ -42,7 +42,7 @@ def evaluate(
     same state for every target and method, so that they are compared on equal terms.
 
     Args:
-        progress: told the number of timesteps done.
+        progress: told the number of timesteps done; where episodes take turns, as a fraction of all of them.
     """
     asked = np.unique(np.asarray(targets, np.float64))
     if not asked.size or not np.isfinite(asked).all():
@@ -52,17 +52,22 @@ def evaluate(
     require(episodes >= 1, "episodes", episodes, "at least 1")
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(asked), episodes)
+    memory.check_evaluation(policies.design, *shape)
     simulator = simulators.make(environment, int(np.prod(shape)))
     try:
         size = (policies.design.observation_size, policies.design.actions.size)
         discrete = isinstance(policies.design.actions, Discrete)
-        fitting.compare("the policy", *size, discrete, simulator, environment)
+        fitting.compare("the policy", *size, discrete, simulator, simulators.describe(environment))
         begin_seeds = [
             _begin_seed(seed, s, e) for s in policies.seeds for _ in asked for e in range(episodes)
         ]
-        observations = simulator.reset(np.arange(len(begin_seeds)), begin_seeds)
-        rows = _Rows.begin(observations, np.broadcast_to(asked[:, None], shape).reshape(-1))
-        _roll_out(_split(policies, rows, environment), rows, simulator, progress)
+        wanted = np.broadcast_to(asked[:, None], shape).reshape(-1)
+        if simulators.takes_turns(environment):
+            rows = _in_turn(policies, wanted, begin_seeds, simulator, progress)
+        else:
+            observations = simulator.reset(np.arange(len(begin_seeds)), begin_seeds)
+            rows = _Rows.begin(observations, wanted)
+            _roll_out(_split(policies, rows, environment), rows, simulator, progress)
     finally:
         simulator.close()
     sweep = Sweep(
@@ -127,7 +132,34 @@ class _Part:
         return own[running], np.asarray(actions)[running]
 
 
-def _split(policies: Policies, rows: _Rows, environment: str) -> list[_Part]:
+def _in_turn(
+    policies: Policies,
+    targets: NDArray[np.float64],  # [row]
+    begin_seeds: Sequence[int],
+    simulator: simulators.Simulator,
+    progress: Callable[[int], None] | None,
+) -> _Rows:
+    """Run one episode after another, as the only copy of an environment has to."""
+    count = len(targets)
+    rows = _Rows.begin(np.zeros((count, simulator.observation_size)), targets)
+    for row in range(count):
+        own, seed = np.array([row]), row * len(policies.seeds) // count
+        alone = dataclasses.replace(
+            policies,
+            parameters=jax.tree.map(lambda x, seed=seed: x[seed : seed + 1], policies.parameters),
+            seeds=policies.seeds[seed : seed + 1],
+        )
+        rows.observations[own] = simulator.reset(own, begin_seeds[row : row + 1])
+
+        def tell(timestep: int, row: int = row) -> None:
+            if progress is not None:
+                progress((row * simulator.horizon + timestep) // count)
+
+        _roll_out([_Part(alone, rows, own[None])], rows, simulator, tell)
+    return rows
+
+
+def _split(policies: Policies, rows: _Rows, environment: simulators.Environment) -> list[_Part]:
     """All rows in one part; or in two, of which one is simulated while a GPU answers the other."""
     own = np.arange(len(rows.running)).reshape(len(policies.seeds), -1)
     overlapping = not on_cpu() and simulators.is_batched(environment)

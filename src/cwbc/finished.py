@@ -109,8 +109,10 @@ def measured_on(directory: Path) -> DatasetSummary:
 
 def evaluate_command(directory: Path) -> str:
     """What to type to measure a run."""
-    is_told = runs.read_config(directory)["dataset"]["environment"] or measured_in(directory)
-    return shlex.join(["cwbc", "evaluate", str(directory), *([] if is_told else ["--env", "ID"])])
+    environment = runs.read_config(directory)["dataset"]["environment"] or measured_in(directory) or "ID"
+    # Of what the run's files name, only what needs no import is taken without being named again.
+    is_told = environment != "ID" and ":" not in environment
+    return shlex.join(["cwbc", "evaluate", str(directory), *([] if is_told else ["--env", environment])])
 
 
 def measured_in(directory: Path) -> str | None:

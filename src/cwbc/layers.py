@@ -11,13 +11,14 @@ import jax.numpy as jnp
 from cwbc.errors import require
 
 Parameters = dict[str, Any]
+_WIDEST, _MOST_LAYERS = 65_536, 100  # more fit into no memory, or take hours to compile
 EPSILON = 1e-5  # beside the variance that a layer norm divides by
 
 
 def check_sizes(width: int, layers: int, dropout: float) -> None:
     """Refuse sizes that no network has."""
-    require(width >= 1, "width", width, "at least 1")
-    require(layers >= 1, "layers", layers, "at least 1")
+    require(1 <= width <= _WIDEST, "width", width, f"at least 1 and at most {_WIDEST:,}")
+    require(1 <= layers <= _MOST_LAYERS, "layers", layers, f"at least 1 and at most {_MOST_LAYERS:,}")
     require(0 <= dropout < 1, "dropout", dropout, "at least 0 and below 1")
 
 

@@ -20,7 +20,8 @@ from cwbc.weighting import ByLength, ByReturn, TopFraction, Weighting
 Preset = Literal["paper", "small"]
 DEFAULT_SEEDS: Mapping[Preset, int] = {"paper": 10, "small": 3}
 _MOST_SEEDS = 10_000  # more are a mistake, and would not fit anywhere
-_LARGEST_BATCH = 2**20
+# Steps are counted in 32 bits; beyond the others, whatever memory there is does not do.
+_MOST = {"steps": 2**31 - 1, "batch_size": 2**20, "context": 2**16}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,12 @@ class Optimizer:
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
         require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "at least 0")
         require(self.warmup_steps >= 0, "warmup_steps", self.warmup_steps, "at least 0")
+        require(
+            self.warmup_steps <= _MOST["steps"],
+            "warmup_steps",
+            self.warmup_steps,
+            f"at most {_MOST['steps']:,}",
+        )
         require(self.clip_norm is None or self.clip_norm > 0, "clip_norm", self.clip_norm, "positive")
 
 
@@ -80,11 +87,10 @@ class Training:
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "context"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        require(
-            self.batch_size <= _LARGEST_BATCH, "batch_size", self.batch_size, f"at most {_LARGEST_BATCH:,}"
-        )
+        for name, most in _MOST.items():
+            value = getattr(self, name)
+            require(value >= 1, name, value, "at least 1")
+            require(value <= most, name, value, f"at most {most:,}")
 
 
 def seeds_of(seeds: Any, name: str = "seeds") -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from cwbc import checks, fitting, option_types, runs
+from cwbc import checks, fitting, memory, option_types, runs
 from cwbc.datasets import read, store
 from cwbc.datasets.source import Progress
 from cwbc.design import Design
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cwbc import cli
 
 DEFAULT_EPISODES = 10
-_MOST_EPISODES = 100_000  # per seed and asked return, all at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,14 +102,17 @@ class Plan:
         lines.append(f"preset {preset}, {counted(len(self.seeds), 'seed')}, device {kind}")
         return lines
 
+    @functools.cached_property
+    def designs(self) -> list[Design]:
+        """Those of the methods, in order."""
+        return [Design.fit(method, self.data, settings.context) for method, settings in self.methods]
+
     def check(self, directories: list[Path], overwrite: bool) -> None:
-        """Refuse directories that hold something else; make room where that was asked for."""
-        configs = [
-            runs.configuration(
-                self.data, Design.fit(method, self.data, settings.context), settings, self.seeds, self.notes
-            )
-            for method, settings in self.methods
-        ]
+        """Refuse what does not fit into memory, and directories that hold something else; make room."""
+        configs = []
+        for design, (_, settings) in zip(self.designs, self.methods, strict=True):
+            memory.check_training(design, settings, len(self.seeds))
+            configs.append(runs.configuration(self.data, design, settings, self.seeds, self.notes))
         planned = list(zip(directories, configs, strict=True))
         for directory, config in planned:
             runs.check_same(directory, config, overwrite)
@@ -148,7 +151,6 @@ def sweep_plan(options: cli.SweepOptions, task: Task, best: float) -> tuple[tupl
     """The targets to ask for, and how many episodes each."""
     episodes = DEFAULT_EPISODES if options.episodes is None else options.episodes
     require(episodes >= 1, "--episodes", episodes, "at least 1")
-    require(episodes <= _MOST_EPISODES, "--episodes", episodes, f"at most {_MOST_EPISODES:,}")
     if options.targets is None:
         return task.targets(best), episodes
     try:
@@ -156,8 +158,7 @@ def sweep_plan(options: cli.SweepOptions, task: Task, best: float) -> tuple[tupl
     except ValueError:
         raise InputError(f"--targets takes numbers such as 1000,2000,3000; got {options.targets!r}") from None
     for target in targets:
-        if not math.isfinite(target):
-            raise InputError(f"--targets must be finite; got {target:g}")
+        require(math.isfinite(target), "--targets", target, "finite")
         if task.published and target <= 0 < task.near_return:
             raise InputError(f"--targets must be positive for this task; got {target:g}")
     return tuple(targets), episodes

@@ -17,7 +17,7 @@ from cwbc.cli_reproduce import Reproduce
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.datasets import load, made, store
 from cwbc.device import Device, default_precision, use_device
-from cwbc.errors import InputError, require, unknown
+from cwbc.errors import InputError, unknown
 from cwbc.evidence.item import FULL, QUICK
 from cwbc.evidence.measured import Evidence
 from cwbc.evidence.naming import short_name
@@ -27,7 +27,7 @@ from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.prepared import ROOT, Shelf, prepare
 from cwbc.grids.standing import shown
-from cwbc.methods import seeds_of
+from cwbc.methods import Training, seeds_of
 from cwbc.plain_text import output, say
 from cwbc.progress import gauge
 from cwbc.runs import PAGE, RESULTS
@@ -112,7 +112,8 @@ def _checked(command: Reproduce) -> Extent:
         raise InputError(f"which item? {', '.join(ITEMS)}; `cwbc reproduce` alone tells what they are")
     if name not in ITEMS:
         raise unknown("item", name, ITEMS)
-    require(command.steps is None or command.steps >= 1, "--steps", command.steps, "at least 1")
+    if command.steps is not None:
+        Training(steps=command.steps)
     if command.seeds is not None:
         seeds_of(command.seeds, "--seeds")
     training = {

@@ -19,6 +19,7 @@ from cwbc.conditioning import Condition
 from cwbc.design import Design
 from cwbc.device import Place, default_place, on_cpu
 from cwbc.errors import DivergenceError
+from cwbc.memory import check_training
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
 from cwbc.runs import Keeper, configuration, held, track
@@ -84,6 +85,8 @@ def train_together(
         progress: told the number of steps done, on average where some go on before others.
         before_writing: called whenever files are about to be written; may raise, and then they are not.
     """
+    for method in methods:
+        check_training(Design.fit(method, data, settings.context), settings, len(seeds))
     before_writing()
     places: Sequence[Path | None] = directories or [None] * len(methods)
     watched = trackings or [Tracking() for _ in methods]

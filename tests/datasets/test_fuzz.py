@@ -35,7 +35,7 @@ from cwbc.datasets import load
 from cwbc.errors import InputError
 from cwbc.trajectories import Trajectories
 
-PATIENCE = 20.0  # seconds for one file of a few kilobytes
+PATIENCE = 120.0  # seconds for one file of a few kilobytes; busy cores may be slow
 ROOM = 2 << 30  # bytes that reading one may take
 
 # Nothing here may depend on how busy the machine is.

@@ -113,8 +113,9 @@ def test_own_behaviours_make_datasets_of_any_name(capsys: Said) -> None:
     [
         (["cwbc/hoper/medium-v0"], "did you mean 'cwbc/hopper/medium-v0'"),
         (["medium"], "unknown dataset to make 'medium'"),
-        ([HOPPER, "--size", "many"], "--size must be a number of steps, or full; got many"),
-        ([HOPPER, "--size", "0"], "--size must be a number of steps, or full; got 0"),
+        ([HOPPER, "--size", "many"], "at most 100,000,000, or full; got many"),
+        ([HOPPER, "--size", "0"], "--size must be a number of steps, at most 100,000,000, or full; got 0"),
+        ([HOPPER, "--size", "9" * 20], "at most 100,000,000, or full; got 9999"),
         ([HOPPER, "--size", "3"], "--size 3 is shorter than the first episode of Hopper-v4"),
         (["my/hopper", "--behaviours", str(OWN)], "a name such as pendulum/medium-replay-v0 does"),
         ([HOPPER, "--behaviours", str(OWN)], "choose another, such as my/hopper/medium-v0"),

@@ -84,23 +84,22 @@ def test_a_killed_owner_loses_it_at_once(tmp_path: Path) -> None:
 
 
 def test_a_frozen_owner_loses_it_in_time_and_notices(tmp_path: Path) -> None:
-    with owner(tmp_path / "cell", seconds=6) as process:
+    with owner(tmp_path / "cell", seconds=12) as process:
         path = tmp_path / "cell" / "1"
         first = path.stat().st_mtime
-        until = time.monotonic() + 30
         while path.stat().st_mtime == first:  # until it gives a sign of life
-            assert time.monotonic() < until
+            assert process.poll() is None
             time.sleep(0.02)
         assert leases.acquire(tmp_path / "cell") is None
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        silent = path.stat().st_mtime - 7
+        silent = path.stat().st_mtime - 13
         os.utime(path, (silent, silent))
         taken = held(leases.acquire(tmp_path / "cell"))
         process.send_signal(signal.SIGCONT)
         assert process.stdout is not None
         assert process.stdout.readline() == "lost\n"
-        assert process.wait(20) == 0
+        assert process.wait() == 0
         taken.check()  # whoever woke up has done it no harm
         taken.release()
 
@@ -109,13 +108,13 @@ def test_another_host_is_believed_for_its_time(tmp_path: Path, monkeypatch: pyte
     """Whether a process runs there cannot be seen from here; only the file system's clock is common."""
     path = tmp_path / "cell" / "4"
     path.parent.mkdir()
-    path.write_text('{"host": "elsewhere", "pid": 1, "started": "1", "seconds": 100, "token": "a"}')
+    path.write_text('{"host": "elsewhere", "pid": 1, "started": "1", "seconds": 2000, "token": "a"}')
     monkeypatch.setattr(time, "time", lambda: 1e12)  # a wrong clock here
     assert leases.acquire(tmp_path / "cell") is None
     moment = path.stat().st_mtime
-    os.utime(path, (moment, moment - 99))
+    os.utime(path, (moment, moment - 1000))
     assert leases.acquire(tmp_path / "cell") is None
-    os.utime(path, (moment, moment - 101))
+    os.utime(path, (moment, moment - 2001))
     with held(leases.acquire(tmp_path / "cell")) as lease:
         assert [file.name for file in path.parent.iterdir()] == ["5"]
         lease.check()
@@ -126,10 +125,10 @@ def test_what_a_kill_left_half_written_is_over_in_time(tmp_path: Path, told: str
     path = tmp_path / "cell" / "1"
     path.parent.mkdir()
     path.write_text(told.replace("HERE", processes.host()))
-    assert leases.acquire(tmp_path / "cell", seconds=5) is None
+    assert leases.acquire(tmp_path / "cell", seconds=500) is None
     moment = path.stat().st_mtime
-    os.utime(path, (moment, moment - 6))
-    held(leases.acquire(tmp_path / "cell", seconds=5)).release()
+    os.utime(path, (moment, moment - 501))
+    held(leases.acquire(tmp_path / "cell", seconds=500)).release()
 
 
 def test_only_one_of_many_takes_over(tmp_path: Path) -> None:

@@ -99,12 +99,11 @@ def test_ctrl_c_saves(tmp_path: Path) -> None:
     program = PROGRAM.format(path=sys.path, steps=10**6)
     command = [sys.executable, "-c", program, str(toy), str(root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 100
-    while not list(root.glob("*/metrics.jsonl")) and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
     try:
-        _, said = process.communicate(timeout=60)
+        while not list(root.glob("*/metrics.jsonl")) and process.poll() is None:  # however long that takes
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
     finally:
         process.kill()
     assert process.returncode not in (0, None)

@@ -15,6 +15,16 @@ from cwbc.behaviours.replay import Replay, Rows, insert, unpack
 from cwbc.errors import require
 from cwbc.layers import Parameters, dense, layer_norm, linear, norm
 
+# Transitions are counted in 32 bits; more of the others fit into no memory.
+_MOST = {
+    "copies": 10_000,
+    "updates": 10_000,
+    "batch": 2**20,
+    "capacity": 2**31 - 1,
+    "actor_width": 8192,
+    "critic_width": 8192,
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -33,8 +43,10 @@ class Settings:
     target_rate: float = 0.005  # of the way that the targets go at each update
 
     def __post_init__(self) -> None:
-        for name in ("copies", "updates", "batch", "actor_width", "critic_width"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name, most in _MOST.items():
+            value = getattr(self, name)
+            require(value >= 1, name, value, "at least 1")
+            require(value <= most, name, value, f"at most {most:,}")
         for name in ("actor_rate", "critic_rate"):
             require(getattr(self, name) > 0, name, getattr(self, name), "positive")
         fits = self.capacity >= self.copies and self.capacity % self.copies == 0

@@ -53,6 +53,7 @@ def read(
     from cwbc import simulators
     from cwbc.datasets import limits
 
+    simulators.allow(environment)
     with limits.at_most(max_gigabytes):
         recording = _found(dataset, options, progress)
     data = recording.data

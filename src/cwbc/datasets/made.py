@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZE = 200_000  # steps: seconds to make, enough to tell methods apart
 FULL = "full"  # as a size: D4RL's own
+_MOST_STEPS = 100_000_000  # hours of simulation; all of them are in memory until the file is written
 
 _FULL_SIZES = {"random": 1_000_000, "medium": 1_000_000, "medium-expert": 2_000_000, "expert": 1_000_000}
 _REPLAYS = {"hopper": 402_000, "walker2d": 302_000, "halfcheetah": 202_000}
@@ -124,6 +125,6 @@ def _steps(size: str | int, quality: str, replay: int) -> int:
         steps = int(size)
     except ValueError:
         steps = 0
-    if steps < 1:
-        raise InputError(f"--size must be a number of steps, or {FULL}; got {size}")
+    if not 1 <= steps <= _MOST_STEPS:
+        raise InputError(f"--size must be a number of steps, at most {_MOST_STEPS:,}, or {FULL}; got {size}")
     return steps

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cwbc import runs
+from cwbc import runs, simulators
 from cwbc.datasets import made, store
 from cwbc.device import Device, use_device
 from cwbc.errors import InputError
@@ -97,7 +97,10 @@ class _Driver:
             names = [each.directory.name for each in group]
             parts = [each.cell for each in group]
             size = made.ordered_size(parts[0].dataset)
-            order = _Order(parts, names, self._sign, dict(notes), lease_seconds, computed_on, place, size)
+            environment = group[0].environment
+            order = _Order(
+                parts, names, self._sign, dict(notes), lease_seconds, computed_on, place, size, environment
+            )
             self._tasks[task.options(name=f"cwbc {parts[0].label}").remote(order)] = group
 
     def watch(self, should_stop: Callable[[], bool]) -> None:
@@ -166,6 +169,7 @@ class _Order:
     device: Device
     store: str | None  # where datasets are kept, if that was chosen
     size: int | None  # of the dataset, if it is one that can be made
+    environment: str  # of the dataset, which the driver was allowed to make
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +188,7 @@ def _work(order: _Order) -> _Report:
         return _Report(host, saw=False)
     if order.store is not None:
         os.environ[store.VARIABLE] = order.store
+    simulators.allow(order.environment)
     shelf = Shelf()
     try:
         use_device(order.device)

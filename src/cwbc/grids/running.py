@@ -18,6 +18,7 @@ from cwbc.grids.cells import Cell, several
 from cwbc.grids.outcomes import Results
 from cwbc.grids.prepared import ROOT
 from cwbc.grids.standing import shown
+from cwbc.interrupts import remarks
 from cwbc.plain_text import say
 from cwbc.training import Interrupted
 
@@ -66,16 +67,18 @@ def _stoppable(console: Console) -> Iterator[Callable[[], bool]]:
     if not is_main or signal.getsignal(signal.SIGINT) is None:  # not of Python, so it could not be set back
         yield lambda: False
         return
-    stopping = threading.Event()
+    stopping = False  # no Event: a handler that comes while one is being set would wait for itself
+    with remarks(lambda text: say(text, console)) as remark:
 
-    def stop(number: int, frame: Any) -> None:
-        if stopping.is_set():
-            signal.default_int_handler(number, frame)
-        stopping.set()
-        say("saving; Ctrl-C again stops at once", console)
+        def stop(number: int, frame: Any) -> None:
+            nonlocal stopping
+            if stopping:
+                signal.default_int_handler(number, frame)
+            stopping = True
+            remark("saving; Ctrl-C again stops at once")
 
-    previous = signal.signal(signal.SIGINT, stop)
-    try:
-        yield stopping.is_set
-    finally:
-        signal.signal(signal.SIGINT, previous)
+        previous = signal.signal(signal.SIGINT, stop)
+        try:
+            yield lambda: stopping
+        finally:
+            signal.signal(signal.SIGINT, previous)

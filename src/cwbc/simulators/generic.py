@@ -1,4 +1,4 @@
-"""Any other registered Gymnasium environment, one copy per episode in a plain loop."""
+"""Any other Gymnasium environment, one copy per episode in a plain loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 
 from cwbc.errors import InputError, UnavailableError, unknown
 from cwbc.observations import dtype, flatten, size
-from cwbc.simulators import Transition
+from cwbc.simulators import Transition, describe
 from cwbc.simulators.quiet import quiet_mujoco
+
+if TYPE_CHECKING:
+    from cwbc.simulators import Environment
 
 
 class Generic:
@@ -26,14 +29,15 @@ class Generic:
     _lowest = 0  # what the environment calls the first of its discrete actions
     action_bounds: tuple[NDArray[Any], NDArray[Any]] | None
 
-    def __init__(self, environment: str, count: int) -> None:
+    def __init__(self, environment: Environment, count: int) -> None:
         first = _make(environment)
-        self.horizon = _horizon(environment, first)
+        name = describe(environment)
+        self.horizon = _horizon(name, first)
         observations, actions = first.observation_space, first.action_space
         try:
             self.observation_size, self._dtype = size(observations), dtype(observations)
         except InputError as error:
-            raise InputError(f"{environment} has observations of which {error}") from error
+            raise InputError(f"{name} has observations of which {error}") from error
         # Nearly all are arrays, which need no more than this at every step of every copy.
         plain = isinstance(observations, spaces.Box)
         self._flatten = np.ravel if plain else functools.partial(flatten, observations)
@@ -44,9 +48,12 @@ class Generic:
             self._box, self.action_size, self.action_bounds = None, int(actions.n), None
             self._lowest = int(actions.start)
         else:
-            raise InputError(f"{environment} has actions in {actions}; only Box and Discrete are supported")
+            raise InputError(f"{name} has actions in {actions}; only Box and Discrete are supported")
         self.discrete = self._box is None
         self._copies = [first, *(_make(environment) for _ in range(count - 1))]
+        self._is_ours = not isinstance(environment, gymnasium.Env)  # else the caller made it, and closes it
+        if self._is_ours and len(set(map(id, self._copies))) < count:
+            raise InputError(f"{name} gave one environment twice; give that environment itself instead")
 
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
         """Begin the given episodes anew, each from its own seed; their first observations."""
@@ -71,7 +78,7 @@ class Generic:
         return Transition(observations, rewards, terminated, truncated)
 
     def close(self) -> None:
-        for copy in self._copies:
+        for copy in self._copies if self._is_ours else ():
             copy.close()
 
     def _native(self, actions: NDArray[Any]) -> list[int] | NDArray[Any]:
@@ -81,28 +88,40 @@ class Generic:
         return np.reshape(actions, (len(actions), *self._box.shape)).astype(self._box.dtype)
 
 
-def _make(environment: str) -> Any:
-    """One copy from Gymnasium's registry, or an error that says why there is none."""
+def _make(environment: Environment) -> Any:
+    """One copy, or an error that says why there is none."""
+    if isinstance(environment, gymnasium.Env):
+        return environment
     # An id such as "module:Name-v0" registers itself when it is made; a name without its version would
     # let the newest one in unseen.
-    if ":" not in environment and environment not in gymnasium.registry:
+    if isinstance(environment, str) and ":" not in environment and environment not in gymnasium.registry:
         told = unknown("environment", environment, gymnasium.registry)
         raise UnavailableError(f"{told}; one of your own is module:ID, where the module registers it")
+    if isinstance(environment, str) and (environment.count(":") > 1 or "" in environment.split(":")):
+        raise UnavailableError(f"{environment!r} is no environment; one of your own is module:ID")
     try:
         with quiet_mujoco(), warnings.catch_warnings():
             # The data decide the version, so that a newer one exists is no news.
             warnings.simplefilter("ignore", DeprecationWarning)
-            return gymnasium.make(environment, disable_env_checker=True)
+            if isinstance(environment, str):
+                return gymnasium.make(environment, disable_env_checker=True)
+            made: Any = environment()
     except Exception as error:  # of somebody else's module: anything at all
         why = str(error) or repr(error)
-        raise UnavailableError(f"environment {environment!r} cannot be made: {why}") from error
+        raise UnavailableError(f"environment {describe(environment)!r} cannot be made: {why}") from error
+    if not isinstance(made, gymnasium.Env):
+        kind = type(made).__name__
+        raise InputError(f"{describe(environment)} gave a {kind}; expected a gymnasium.Env")
+    return made
 
 
-def _horizon(environment: str, copy: Any) -> int:
-    steps = copy.spec.max_episode_steps
+def _horizon(name: str, copy: Any) -> int:
+    steps = None if copy.spec is None else copy.spec.max_episode_steps
+    if steps is None and copy.has_wrapper_attr("_max_episode_steps"):  # TimeLimit around what has no id
+        steps = copy.get_wrapper_attr("_max_episode_steps")
     if steps is None:
         raise UnavailableError(
-            f"{environment} sets no limit on the length of an episode; register it with max_episode_steps, "
-            "as gymnasium.register and gymnasium.make accept it"
+            f"{name} sets no limit on the length of an episode; register it with max_episode_steps, as "
+            "gymnasium.register and gymnasium.make accept it, or wrap it in gymnasium.wrappers.TimeLimit"
         )
     return int(steps)
