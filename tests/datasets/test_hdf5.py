@@ -233,3 +233,11 @@ def test_a_million_steps_are_read_without_a_second_copy(tmp_path: Path, dtype: t
     assert (data.episodes, data.steps, data.best) == (1000, steps, 1000.0)
     kept = data.observations.nbytes + data.actions.nbytes + data.rewards.nbytes
     assert kept < peak < 2 * kept
+
+
+def test_writing_replaces_a_link_and_leaves_its_file(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "data.hdf5").symlink_to(tmp_path / "victim")
+    hdf5.write(tmp_path / "data.hdf5", load(write_d4rl(tmp_path / "mine.hdf5")))
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert load(tmp_path / "data.hdf5").episodes == 3

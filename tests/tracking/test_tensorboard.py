@@ -17,6 +17,7 @@ from toys import toy_data
 import cwbc
 from cwbc import training
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import InputError
 from cwbc.methods import parse, small
 from cwbc.results import Sweep
 from cwbc.tracking import Tracking
@@ -150,3 +151,16 @@ def test_only_event_files_are_discarded(tmp_path: Path) -> None:
     discard(tmp_path)
     assert not list(tmp_path.iterdir())
     discard(tmp_path)  # nothing there is all right
+
+
+def test_nothing_behind_a_link_is_written_or_removed(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs" / "seed-0" / "events.out.tfevents.1"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "events").symlink_to(tmp_path / "theirs")
+    with pytest.raises(InputError, match="events is a symbolic link"):
+        EventFiles(tmp_path / "run", {"seeds": [0]}, [])
+    discard(tmp_path / "run")
+    assert theirs.read_text() == "precious"
+    assert list(theirs.parent.iterdir()) == [theirs]

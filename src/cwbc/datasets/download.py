@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from cwbc.datasets.source import Progress
 from cwbc.errors import InputError
-from cwbc.files import write_atomically
+from cwbc.files import create, open_to_append, write_atomically
 
 _BLOCK = 1 << 20  # bytes: the most held in memory, and the least that counts as progress
 _LONGEST_WAIT = 60.0  # seconds between two attempts, also where a server asks for more
@@ -206,7 +206,8 @@ def _begin(url: str, path: Path, headers: Message) -> _Resource:
     known = length.isdecimal() and not headers["Transfer-Encoding"]
     resource = _Resource(url, headers["ETag"], headers["Last-Modified"], int(length) if known else None)
     # Emptied, and on disk, before the note: no crash leaves old bytes under the new file's name.
-    with path.open("wb") as file:
+    path.unlink(missing_ok=True)  # rather than emptied: a link there would lead elsewhere
+    with create(path) as file:
         os.fsync(file.fileno())
     write_atomically(_note(path), json.dumps(dataclasses.asdict(resource)))
     return resource
@@ -228,7 +229,7 @@ def _receive(
     response: Any, path: Path, done: int, total: int | None, progress: Progress | None, timeout: float
 ) -> None:
     """Add to the file what comes, tell it, and leave it safe on disk; `done` bytes are there already."""
-    with path.open("ab") as file:
+    with open_to_append(path) as file:
         try:
             if progress:
                 progress(done, total)

@@ -50,7 +50,8 @@ def write(path: Path, data: Trajectories) -> None:
     last[data.starts + data.lengths - 1] = True
     ended = np.repeat(data.terminated, data.lengths)
     _check_room(path, data.nbytes + 2 * data.steps)
-    with _writing(path), h5py.File(path, "w") as file:
+    path.unlink(missing_ok=True)
+    with _writing(path), h5py.File(path, "x") as file:  # "w" would empty what a link there leads to
         file["observations"] = data.observations
         file["actions"] = data.actions
         file["rewards"] = data.rewards
