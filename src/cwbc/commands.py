@@ -37,6 +37,7 @@ from cwbc.plain_text import say
 from cwbc.planning import Plan, sweep_plan
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
+from cwbc.reporting import Summary
 from cwbc.tasks import task_for
 from cwbc.tracking import Tracking, parse_trackers, tracked
 from cwbc.training import Interrupted, train
@@ -152,9 +153,12 @@ class Session:
         for directory, environment, asked in planned:
             with runs.held(directory), tracked(track, self.warn) as tracking:
                 runs.track(directory, tracking)
-                is_all = directory == root  # its pictures are those of the report below
-                self._sweep(directory, Policies.load(directory), tracking, environment, *asked, not is_all)
-        report_commands.write_held(root, found)
+                policies = Policies.load(directory)
+                measured = self._sweep(directory, policies, tracking, environment, *asked)
+        if found == [root] and measured is not None:  # then its own report is all there is to write
+            report_commands.show(root, *measured)
+        else:
+            report_commands.write_held(root, found)
         if found == [root] and (root.parent / runs.SUMMARY).exists():
             self.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
 
@@ -229,16 +233,16 @@ class Session:
         environment: str,
         targets: tuple[float, ...],
         episodes: int,
-        illustrated: bool = True,
-    ) -> None:
+    ) -> tuple[Summary, DatasetSummary] | None:
+        """Evaluate a run and write its report; None where it was evaluated before."""
         name = policies.design.method.name
         if is_measured(directory, environment, targets, episodes):
             self.say(f"{name}: already evaluated")
             tracking.show(read_sweeps([directory])[0], measured_on(directory))
-            return
+            return None
         rows = len(policies.seeds) * len(targets) * episodes
         self.say(f"{name}: {len(targets)} asked returns, {rows:,} episodes")
         with progress(self.console, f"evaluating {name}", policies.design.horizon, "steps") as update:
-            asked = (environment, targets, episodes)
-            sweep, dataset = measure(directory, policies, *asked, update, illustrated=illustrated)
+            sweep, dataset, summary = measure(directory, policies, environment, targets, episodes, update)
         tracking.show(sweep, dataset)
+        return summary, dataset

@@ -68,12 +68,13 @@ def write_together(
             if path in asides:
                 with _told_by_name(path, asides[path]):
                     os.replace(asides[path], path)
+                del asides[path]
             else:
                 path.unlink(missing_ok=True)
     finally:
         for aside in asides.values():
-            with contextlib.suppress(OSError):  # it has taken its place, or could not be made
-                aside.unlink()
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
 
 
 def _write_aside(path: Path, data: bytes | str, asides: dict[Path, Path]) -> None:

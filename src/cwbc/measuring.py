@@ -10,7 +10,7 @@ from cwbc import evaluation, runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.finished import provenance, read_history
 from cwbc.policy import Policies
-from cwbc.reporting import write_measured, write_report
+from cwbc.reporting import Summary, write_measured, write_report
 from cwbc.results import Sweep
 
 
@@ -23,7 +23,7 @@ def measure(
     progress: Callable[[int], None] | None = None,
     before_writing: Callable[[], None] = lambda: None,
     illustrated: bool = True,
-) -> tuple[Sweep, DatasetSummary]:
+) -> tuple[Sweep, DatasetSummary, Summary]:
     """Sweep the asked return, and write what a run directory holds about it.
 
     Args:
@@ -40,7 +40,7 @@ def measure(
         before_writing()
         histories = {sweep.method: read_history(directory)}
         origin = provenance([directory], [versions])
-        write_report(directory, [sweep], dataset, origin, histories, measured_with)
+        summary = write_report(directory, [sweep], dataset, origin, histories, measured_with)
     else:
-        write_measured(directory, [sweep], dataset, measured_with, before_writing)
-    return sweep, dataset
+        summary = write_measured(directory, [sweep], dataset, measured_with, before_writing)
+    return sweep, dataset, summary

@@ -23,7 +23,7 @@ from cwbc.finished import (
     read_sweeps,
 )
 from cwbc.plain_text import output, say
-from cwbc.reporting import summary_table, write_report
+from cwbc.reporting import Summary, summary_table, write_report
 from cwbc.reporting.terminal import ReliabilityChart
 from cwbc.wording import differing_in_words, headline, obedience_in_words
 
@@ -70,14 +70,18 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
     }
     origin = provenance(directories, names=[sweep.method for sweep in sweeps])
     summary = write_report(out, sweeps, dataset, origin, histories, measured)
-    console = Console()
+    show(out, summary, dataset)
+    return gates.failures(limits, summary["methods"])
+
+
+def show(out: Path, summary: Summary, dataset: DatasetSummary) -> None:
+    """Print the finding of a report."""
+    console, methods = Console(), summary["methods"]
     console.print(summary_table(summary))
-    console.print(ReliabilityChart(summary["methods"], dataset.task, dataset.best))
-    methods = summary["methods"]
+    console.print(ReliabilityChart(methods, dataset.task, dataset.best))
     for line in (headline(methods, dataset), *obedience_in_words(methods), *differing_in_words(methods)):
         console.print(line, highlight=False, markup=False)
     console.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
-    return gates.failures(limits, summary["methods"])
 
 
 def _one_dataset(directories: list[Path]) -> DatasetSummary:
