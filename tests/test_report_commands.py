@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pages
 import pytest
 from test_cli import modules_of, run
 
@@ -18,14 +19,7 @@ from cwbc.results import Sweep
 pytestmark = pytest.mark.usefixtures("no_pictures")
 DATASET = DatasetSummary("mine", None, "abc", 6, 60, 0.0, 10.0, 4.0, (0.0, 5.0, 10.0), (4, 2))
 TARGETS = np.array([5.0, 10.0, 20.0])  # 20 is one range beyond the best; the scores are ten times the returns
-CONFIG = {
-    "method": {"name": "any", "weighting": {"kind": "ByLength"}},
-    "seeds": [0, 1],
-    "training": {"steps": 20, "batch_size": 4},
-    "notes": {},
-    "hardware": {"device": "cpu", "cores": 2},
-    "versions": {},
-}
+CONFIG = {**pages.CONFIG, "dataset": DATASET.to_json()}
 
 
 def finish(directory: Path, method: str, *curve: float) -> Path:

@@ -22,8 +22,11 @@ class History:
     @classmethod
     def of(cls, config: Mapping[str, Any], metrics: list[dict[str, Any]]) -> History:
         """The history that the files of a run tell; damaged or missing rows are left out."""
-        seeds = len(config["seeds"])
-        rows = [row for row in metrics if isinstance(row.get("loss"), list) and len(row["loss"]) == seeds]
+        seeds, rows, last = len(config["seeds"]), [], 0
+        for row in metrics:
+            if len(row.get("loss", ())) == seeds and last < row["step"] <= config["training"]["steps"]:
+                rows.append(row)
+                last = row["step"]
         drawn = config.get("drawn")
         return cls(
             np.array([row["step"] for row in rows], np.int64),

@@ -185,13 +185,14 @@ def _sweep(path: Path, method: str, cells: dict[_Cell, tuple[float, int]]) -> Sw
     seeds = list(dict.fromkeys(seed for seed, _, _ in cells))
     targets = sorted({target for _, target, _ in cells})
     episodes = sorted({episode for _, _, episode in cells})
-    grid = list(itertools.product(seeds, targets, episodes))
-    if missing := [cell for cell in grid if cell not in cells]:
-        raise InputError(
-            f"{path}: no line for {_name(method, missing[0])} ({len(cells)} of {len(grid)} rows are there); "
-            f"expected every seed to have every target and episode"
-        )
     shape = (len(seeds), len(targets), len(episodes))
+    grid = itertools.product(seeds, targets, episodes)  # not listed: it may be far larger than the file
+    if len(cells) != math.prod(shape):
+        missing = next(cell for cell in grid if cell not in cells)
+        raise InputError(
+            f"{path}: no line for {_name(method, missing)} ({len(cells)} of {math.prod(shape)} rows are "
+            "there); expected every seed to have every target and episode"
+        )
     returns, lengths = zip(*(cells[cell] for cell in grid), strict=True)
     return Sweep(
         method,

@@ -93,7 +93,7 @@ def train_together(
     on_device = (data_on or default_place(data.nbytes)) == "device"
     behind = [run for run in runs if run.step < settings.steps]
     for lot in _side_by_side(behind, data) if on_device else [[run] for run in behind]:
-        methods = [run.policies.design.method for run in lot]
+        methods = [run.method for run in lot]
         source = to_device(data, *methods) if on_device else in_host_memory(data, *methods)
 
         def tell(step: int, lot: list[_Run] = lot) -> None:
@@ -110,6 +110,7 @@ def train_together(
 class _Run:
     """One method while it is trained."""
 
+    method: Method  # fitted to the data, with the warm-up that it began with
     policies: Policies  # as they were
     keeper: Keeper | None
     tracking: Tracking
@@ -130,7 +131,7 @@ def _begun(
     design = Design.fit(method, data, settings.context)
     about = _about(data)
     keeper = None
-    state, step, seconds = initialize(design, settings, seeds), 0, 0.0
+    state, step, seconds, first_steps = initialize(design, settings, seeds), 0, 0.0, settings.steps
     if directory is not None:
         config = configuration(data, design, settings, seeds, notes)
         description = {
@@ -141,9 +142,17 @@ def _begun(
         }
         keeper = Keeper(directory, config, description)
         state, step, seconds = keeper.resume(state)
+        first_steps = keeper.first_steps
         track(directory, tracking)
     policies = Policies(design, state.parameters, seeds, *data.observation_statistics, about)
-    return _Run(policies, keeper, tracking, state, step, seconds)
+    return _Run(_as_begun(design.method, first_steps), policies, keeper, tracking, state, step, seconds)
+
+
+def _as_begun(method: Method, first_steps: int) -> Method:
+    """The method with its warm-up limited to a tenth of the steps that its training was begun with."""
+    # Trained on, it would otherwise go back to a lower learning rate, or change it after the fact.
+    warmup = min(method.optimizer.warmup_steps, first_steps // 10)
+    return dataclasses.replace(method, optimizer=dataclasses.replace(method.optimizer, warmup_steps=warmup))
 
 
 def _side_by_side(runs: list[_Run], data: Trajectories) -> list[list[_Run]]:
@@ -221,7 +230,7 @@ class _Loop:
         self.progress(step)
 
     def _save(self, state: State, step: int) -> None:
-        finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state.parameters)
+        finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state)
         healthy = np.all(jax.tree.leaves(finite), axis=0)
         for run, rows in self._rows():
             run.state = jax.tree.map(lambda x, rows=rows: x[rows], state)

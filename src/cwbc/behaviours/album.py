@@ -83,7 +83,7 @@ class Album:
         state = fresh
         if step:
             tensors, _ = checkpoints.read(self._directory / CHECKPOINT)
-            state = checkpoints.unflatten("state", fresh, tensors)
+            state = checkpoints.unflatten(self._directory / CHECKPOINT, "state", fresh, tensors)
         else:
             # First of all: from here on the directory is this training's, whatever else is still in it.
             self.checkpoint(state, step)
