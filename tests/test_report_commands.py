@@ -191,3 +191,24 @@ def test_a_place_that_cannot_be_written_is_told_with_the_way_out(
     assert run("report", out) == 2
     assert f"{out} cannot be written to; give another --out" in capsys.readouterr().err
     assert run("report", out, "--out", out.parent / "elsewhere") == 0
+
+
+def test_control_sequences_in_names_do_not_reach_the_terminal(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = out / "rvs" / "results.csv"
+    path.write_text(path.read_text().replace("rvs,", "\x1b]0;gotcha\x07\x9b2Jrvs\x1b[2J,"))
+    assert run("report", out) == 0
+    said = capsys.readouterr()
+    assert "gotcha" in said.out
+    for sequence in ("\x1b]", "\x1b[2J", "\x9b", "\x07"):
+        assert sequence not in said.out + said.err
+
+
+def test_a_lock_that_is_a_link_leaves_its_file_alone(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (out / "victim").write_text("precious")
+    (out / "rvs" / ".lock").unlink(missing_ok=True)
+    (out / "rvs" / ".lock").symlink_to(out / "victim")
+    assert run("report", out / "rvs") == 2
+    assert ".lock is a symbolic link" in capsys.readouterr().err
+    assert (out / "victim").read_text() == "precious"

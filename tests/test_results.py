@@ -107,7 +107,7 @@ def test_a_missing_or_binary_file_is_the_users_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere.csv does not exist; expected the results.csv"):
         read_results(tmp_path / "nowhere.csv")
     (tmp_path / "results.csv").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(InputError, match=r"results.csv is not a text table"):
+    with pytest.raises(InputError, match=r"results.csv is damaged: line 1 has a byte that is no text"):
         read_results(tmp_path / "results.csv")
 
 

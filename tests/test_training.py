@@ -182,10 +182,12 @@ def metrics(directory: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.usefixtures("short_chunks")
-@pytest.mark.parametrize(("name", "first"), [("rvs+w+c", 30), ("rvs", 29), ("dt", 30)])
-def test_a_finished_run_is_trained_on_as_one_longer_training(tmp_path: Path, name: str, first: int) -> None:
+@pytest.mark.parametrize(("name", "first"), [("rvs+w+c", 30), ("rvs", 40), ("dt", 30)])
+def test_a_finished_run_is_trained_on_as_one_longer_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: int
+) -> None:
     """With a warm-up that is the same for both: here 2 steps, at most a tenth of either."""
+    monkeypatch.setattr(training, "chunk_length", lambda *_: 20)  # the two cut their steps otherwise
     data, method, place = toy_data(), tiny(name, warmup_steps=2), tmp_path / "r"
     earlier = train(data, method, longer(first), (3, 4), place)
     later = train(data, method, longer(60), (3, 4), place)
@@ -249,6 +251,88 @@ def test_a_run_whose_optimizer_was_not_kept_is_not_trained_on(tmp_path: Path) ->
         train(toy_data(), tiny("rvs"), longer(60), (3,), place)
     assert {file.name: file.read_bytes() for file in place.iterdir()} == before
     assert_same(Policies.load(place), train(toy_data(), tiny("rvs"), SETTINGS, (3,), place))
+
+
+def described(directory: Path, **changes: Any) -> None:
+    """Change what a checkpoint says, by somebody who knows about checksums; None leaves it out."""
+    path = directory / "checkpoint.safetensors"
+    tensors, description = checkpoints.read(path)
+    description = {name: value for name, value in {**description, **changes}.items() if value is not None}
+    checkpoints.write(path, tensors, description)
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"step": 29}, r"it says step 29, but optimizer/.*count counts \[7\]"),
+        ({"step": -500}, r"description\.step is -500; expected 0 to 30"),
+        ({"step": 30}, r"it says step 30, but optimizer/.*count counts \[7\]"),
+        ({"step": 31}, r"description\.step is 31; expected 0 to 30"),
+        ({"step": "7"}, r"description\.step is '7'; expected a whole number"),
+        ({"step": 7.0}, r"description\.step is 7\.0; expected a whole number"),
+        ({"seeds": [0, 0]}, r"description\.seeds is no list of different seeds"),
+        ({"seeds": [1]}, r"is of another run than config\.json beside it: seeds was \[1\], now \[0\]"),
+        ({"design": {}}, "design lacks actions"),
+        ({"steps": None}, "description lacks steps"),
+    ],
+)
+def test_a_checkpoint_is_not_believed(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    place = tmp_path / "r"
+    with pytest.raises(Interrupted):
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), place, should_stop=stop_after(1))  # type: ignore[arg-type]
+    described(place, **changes)
+    before = {file.name: file.read_bytes() for file in place.iterdir()}
+    with pytest.raises(InputError, match=message):
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == before
+    with pytest.raises(InputError):
+        Policies.load(place)
+
+
+def test_a_run_s_checkpoint_loads_like_its_directory(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    train(toy_data(), tiny("rvs"), SETTINGS, (3, 4), place)
+    path = place / "checkpoint.safetensors"
+    assert_same(Policies.load(path), Policies.load(place))
+    for seed in (None, 3, 4):
+        one, other = Policy.load(path, seed), Policy.load(place, seed)
+        assert one.about["seed"] == other.about["seed"] == (seed or 3)
+        one.begin([1.0, 2.0])
+        other.begin([1.0, 2.0])
+        np.testing.assert_array_equal(one.act(np.zeros((2, 2))), other.act(np.zeros((2, 2))))
+    with pytest.raises(InputError, match="no seed 5; trained were 3, 4"):
+        Policy.load(path, seed=5)
+
+
+def test_acting_does_not_read_the_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "r"
+    train(toy_data(), tiny("rvs"), SETTINGS, (3,), place)
+    names: list[str] = []
+    original = checkpoints._tensor_hash
+    monkeypatch.setattr(
+        checkpoints, "_tensor_hash", lambda name, tensor: (names.append(name), original(name, tensor))[1]
+    )
+    Policies.load(place)
+    assert "parameters/layer0/weight" in names
+    assert all(name.endswith("/count") for name in names if name.startswith("optimizer/"))
+    kept = checkpoints.read(place / "checkpoint.safetensors")[0]
+    assert any(name.startswith("optimizer/") and not name.endswith("/count") for name in kept)
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize(
+    "damage", [b"\xff\xfe\n", b'{"step": 7, "seconds": "x", "loss": [1]}\n', b"[" * 9999]
+)
+def test_damaged_metrics_do_not_stop_a_run(tmp_path: Path, damage: bytes) -> None:
+    place = tmp_path / "r"
+    train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
+    path = place / "metrics.jsonl"
+    rest = path.read_bytes().split(b"\n", 1)[1]
+    path.write_bytes(damage + b"\n" + rest)
+    assert [row["step"] for row in runs.read_metrics(place)] == [14, 21, 28, 30]
+    train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
+    assert runs.training_seconds(place) is not None
 
 
 @pytest.mark.usefixtures("short_chunks")

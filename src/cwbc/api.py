@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from cwbc import evaluation, runs
 from cwbc.datasets import made, read
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
 from cwbc.finished import measured_in
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
+from cwbc.plain_text import PlainConsole
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
 from cwbc.results import Sweep
@@ -52,7 +51,7 @@ def train(
     trackers = parse_trackers(track)
     if trackers and directory is None:
         raise InputError("track shows a run that is kept; give its directory, too")
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     if isinstance(dataset, Trajectories):
         data = dataset
     else:
@@ -100,6 +99,6 @@ def evaluate(
         about = policies.about
         task = task_for(environment, about["lowest_return"], about["best_return"])
         targets = task.targets(about["best_return"])
-    design, console = policies.design, Console(stderr=True)
+    design, console = policies.design, PlainConsole(stderr=True)
     with progress(console, f"evaluating {design.method.name}", design.horizon, "steps") as update:
         return evaluation.evaluate(policies, environment, targets, episodes, seed, update)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from cwbc.behaviours import TASKS, series, zoo
@@ -15,6 +14,7 @@ from cwbc.behaviours.series import Series, Snapshot
 from cwbc.cli_behaviours import Show, Train
 from cwbc.errors import InputError, require, unknown
 from cwbc.option_types import given
+from cwbc.plain_text import PlainConsole
 from cwbc.wording import amount
 
 
@@ -28,7 +28,7 @@ def run(action: Train | Show, command_line: str) -> None:
 
 def show(action: Show) -> None:
     """Snapshots and what they earn."""
-    console = Console()
+    console = PlainConsole()
     if action.place is None:
         console.print(_overview([zoo.series(task) for task in TASKS]))
         return

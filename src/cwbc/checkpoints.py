@@ -121,12 +121,6 @@ def read_description(path: Path) -> dict[str, Any]:
         return description
 
 
-def tensor_names(path: Path) -> list[str]:
-    """The names of the tensors in a file."""
-    with _opened(path) as (file, _, _):
-        return list(file.keys())
-
-
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any], dict[str, str] | None]]:
     """The file, its description, and the checksum of every tensor, where the format has them."""

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
-from rich.console import Console
-
 from cwbc import cli, report_commands, runs
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
@@ -33,7 +31,7 @@ from cwbc.finished import (
 )
 from cwbc.measuring import measure
 from cwbc.methods import Method, Training
-from cwbc.plain_text import say
+from cwbc.plain_text import PlainConsole, say
 from cwbc.planning import Plan, sweep_plan
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
@@ -69,8 +67,8 @@ class Session:
 
     def __init__(self, command_line: str) -> None:
         self.command_line = command_line
-        self.console = Console(stderr=True)
-        self.output = Console()
+        self.console = PlainConsole(stderr=True)
+        self.output = PlainConsole()
         self.stopping = self.training = False
 
     def say(self, text: str) -> None:
@@ -105,8 +103,9 @@ class Session:
         check_place(root)
         directories = [root / method.name for method, _ in plan.methods]
         plan.check(directories, overwrite)
-        for directory in directories:
-            check_results(directory, data.environment, *asked, overwrite)
+        for (_, settings), directory in zip(plan.methods, directories, strict=True):
+            if not runs.trains_on(directory, settings.steps):  # what it was evaluated to is kept aside
+                check_results(directory, data.environment, *asked, overwrite)
         for (method, settings), directory in zip(plan.methods, directories, strict=True):
             with tracked(plan.track, self.warn) as tracking:
                 policies = self._train(plan, method, settings, directory, tracking)
@@ -206,6 +205,8 @@ class Session:
             self.say(f"{method.name}: no checkpoint was reached before; beginning anew")
         if done:
             self.say(f"{method.name}: going on from step {done:,}")
+            if runs.trains_on(directory, settings.steps) and (directory / runs.SUMMARY).exists():
+                self.say(f"its evaluation so far is kept in {runs.earlier_evaluation(directory, done)}")
         self.training = True
         with progress(self.console, f"training {method.name}", settings.steps, "steps", done) as update:
             policies = train(

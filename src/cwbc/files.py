@@ -137,10 +137,16 @@ def _not_plain(path: Path) -> InputError:
 
 def read_text(path: Path) -> str:
     """The text of a file; what is no text or no plain file is refused by name."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise InputError(f"{path} is a symbolic link that leads nowhere") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe would be waited for
+        os.close(descriptor)
+        raise InputError(f"{path} is no plain file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe would be waited for
-            raise InputError(f"{path} is no plain file")
         data = file.read()
     try:
         return data.decode()

@@ -28,6 +28,8 @@ class History:
                 rows.append(row)
                 last = row["step"]
         drawn = config.get("drawn")
+        if drawn and not 0 <= min(drawn) <= max(drawn) <= 1.001:  # no fractions
+            drawn = None
         return cls(
             np.array([row["step"] for row in rows], np.int64),
             np.array([row["loss"] for row in rows], np.float64).reshape(-1, seeds),

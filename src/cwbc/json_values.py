@@ -40,7 +40,8 @@ def decode(kind: Any, value: Any, place: str) -> Any:
     if kind is type(None):
         return _checked(value is None, value, place, "null")
     if kind in _SIMPLE:
-        return _checked(_is_simple(kind, value), value, place, _SIMPLE[kind])
+        _checked(_is_simple(kind, value), value, place, _SIMPLE[kind])
+        return float(value) if kind is float and abs(value) >= _LARGEST else value
     return _container(kind, value, place)
 
 

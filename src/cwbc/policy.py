@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+from numbers import Number
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -298,8 +299,10 @@ def _numbers(values: Any) -> NDArray[np.float64] | None:
     """Values as an array, or None where they are no numbers: NumPy would take the text "600" for one."""
     try:
         array = np.asarray(values)
+        if array.dtype.kind == "O" and not all(isinstance(each, Number) for each in array.flat):
+            return None  # such as None, which would become NaN
         return None if array.dtype.kind in "USMmc" else array.astype(np.float64)
-    except (TypeError, ValueError):  # lists of lists of several lengths, None, objects
+    except (TypeError, ValueError):  # lists of lists of several lengths, complex objects
         return None
 
 

@@ -7,8 +7,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from cwbc import cli, gates, runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
@@ -22,7 +20,7 @@ from cwbc.finished import (
     read_history,
     read_sweeps,
 )
-from cwbc.plain_text import output, say
+from cwbc.plain_text import PlainConsole, output, say
 from cwbc.reporting import Summary, summary_table, write_report
 from cwbc.reporting.terminal import ReliabilityChart
 from cwbc.wording import differing_in_words, headline, obedience_in_words
@@ -76,7 +74,7 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
 
 def show(out: Path, summary: Summary, dataset: DatasetSummary) -> None:
     """Print the finding of a report."""
-    console, methods = Console(), summary["methods"]
+    console, methods = PlainConsole(), summary["methods"]
     console.print(summary_table(summary))
     console.print(ReliabilityChart(methods, dataset.task, dataset.best))
     for line in (headline(methods, dataset), *obedience_in_words(methods), *differing_in_words(methods)):

@@ -230,9 +230,14 @@ class _Row(TypedDict):
     seconds: float
 
 
+class _Weighting(TypedDict, total=False):
+    kind: str
+    top_fraction: float
+
+
 class _Method(TypedDict):
     name: str
-    weighting: dict[str, Any]
+    weighting: _Weighting
 
 
 class _Training(TypedDict):
