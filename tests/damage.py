@@ -60,6 +60,12 @@ def flipped(data: bytes, generator: np.random.Generator) -> bytes:
     return bytes(damaged)
 
 
+def replaced(path: Path, make: Callable[[Path], object]) -> None:
+    """Put something else in the place of a file."""
+    path.unlink()
+    make(path)
+
+
 def damage(path: Path, generator: np.random.Generator) -> None:
     """Do something to a file that a disk, an editor or an attacker could do."""
     data = path.read_bytes()
@@ -67,9 +73,9 @@ def damage(path: Path, generator: np.random.Generator) -> None:
         lambda: path.write_bytes(flipped(data, generator)),
         lambda: path.write_bytes(data[: generator.integers(len(data))]),
         lambda: path.write_bytes(b""),
-        lambda: (path.unlink(), path.mkdir()),
-        lambda: (path.unlink(), os.mkfifo(path)),
-        lambda: (path.unlink(), path.symlink_to(path.name)),
+        lambda: replaced(path, Path.mkdir),
+        lambda: replaced(path, os.mkfifo),
+        lambda: replaced(path, lambda link: link.symlink_to(link.name)),
         lambda: path.write_bytes(data + data[-40:]),
     ]
     if path.suffix == ".json":

@@ -69,7 +69,9 @@ def _container(kind: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
-    named = {kind.__name__: kind for kind in kinds if dataclasses.is_dataclass(kind)}
+    named: dict[str, Any] = {
+        getattr(kind, "__name__", ""): kind for kind in kinds if dataclasses.is_dataclass(kind)
+    }
     if named and isinstance(value, dict):
         name = value.get("kind")
         if not isinstance(name, str) or name not in named:

@@ -115,7 +115,7 @@ def load(path: Path) -> Behaviour:
     sizes = [layer.shape[0] for layer in layers if layer is not None] + [2 * tensors["low"].size]
     shapes = {f"actor/{name}/weight": sizes[i : i + 2] for i, name in enumerate(_LAYERS)}
     shapes |= {f"actor/{name}/bias": [sizes[i + 1]] for i, name in enumerate(_LAYERS)}
-    shapes |= dict.fromkeys(("low", "high"), [tensors["low"].size])
+    shapes |= {name: [tensors["low"].size] for name in ("low", "high")}
     if shapes.keys() != tensors.keys():
         raise InputError(f"{path} holds no behaviour")
     for name, shape in shapes.items():
