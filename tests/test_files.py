@@ -198,7 +198,12 @@ def test_the_names_of_files_written_aside_cannot_be_foreseen(
 ) -> None:
     names: list[str] = []
     replace = os.replace
-    monkeypatch.setattr(os, "replace", lambda a, b: (names.append(Path(a).name), replace(a, b)))
+
+    def noted(source: Path, destination: Path) -> None:
+        names.append(source.name)
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", noted)
     for _ in range(2):
         write_atomically(tmp_path / "file", "x")
     assert len(set(names)) == 2

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
+from numpy.typing import NDArray
 from toys import HORIZON, LARGEST, toy_data, write_toy
 
 from cwbc import checkpoints, runs, training, updates
@@ -310,9 +311,12 @@ def test_acting_does_not_read_the_optimizer(tmp_path: Path, monkeypatch: pytest.
     train(toy_data(), tiny("rvs"), SETTINGS, (3,), place)
     names: list[str] = []
     original = checkpoints._tensor_hash
-    monkeypatch.setattr(
-        checkpoints, "_tensor_hash", lambda name, tensor: (names.append(name), original(name, tensor))[1]
-    )
+
+    def noted(name: str, tensor: NDArray[Any]) -> str:
+        names.append(name)
+        return original(name, tensor)
+
+    monkeypatch.setattr(checkpoints, "_tensor_hash", noted)
     Policies.load(place)
     assert "parameters/layer0/weight" in names
     assert all(name.endswith("/count") for name in names if name.startswith("optimizer/"))

@@ -270,12 +270,17 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
             f"{path}, design.method.network.layers is {design.method.network.layers}, "
             f"but there are {len(tensors)} tensors"
         )
-    stack = (len(seeds),) if seeds else ()
+
+    def initial() -> Parameters:
+        key = jax.random.key(0)
+        if not seeds:
+            return design.initialize(key)
+        return jax.vmap(design.initialize)(jax.random.split(key, len(seeds)))
+
     try:
-        shapes = jax.eval_shape(design.initialize, jax.random.key(0))
+        like = jax.eval_shape(initial)
     except (TypeError, ValueError, OverflowError) as error:  # sizes that no array has
         raise InputError(f"{path}, design: no network has these sizes: {error}") from error
-    like = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*stack, *x.shape), x.dtype), shapes)
     parameters = checkpoints.unflatten(path, "parameters", like, tensors)
     for name in _STATISTICS:
         if name not in tensors:
