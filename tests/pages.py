@@ -17,6 +17,17 @@ TASK = TASKS["hopper"]
 DATASET = DatasetSummary(
     "hops", "Hopper-v5", "abc", 6, 60, -20.0, 1500.0, 700.0, (-20.0, 740.0, 1500.0), (4, 2)
 )
+CONFIG: dict[str, Any] = {  # of a run on it
+    "method": {"name": "rvs", "weighting": {"kind": "ByLength"}},
+    "training": {"steps": 20, "batch_size": 4},
+    "seeds": [0, 1],
+    "horizon": 10,
+    "dataset": DATASET.to_json(),
+    "drawn": None,
+    "notes": {},
+    "versions": {},
+    "hardware": {"device": "cpu", "cores": 2},
+}
 VOID = {"meta", "img"}
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
+from damage import flipped
 
 from cwbc.checkpoints import CHECKPOINT, FORMAT, flatten, nested, read, read_description, unflatten, write
 from cwbc.errors import InputError
@@ -66,7 +67,8 @@ def test_a_tree_comes_back_in_its_form(tmp_path: Path) -> None:
     assert all(isinstance(tensor, np.ndarray) for tensor in tensors.values())
     write(tmp_path / "checkpoint", tensors, {})
     like = jax.tree.map(jnp.zeros_like, tree())
-    found = unflatten("optimizer", like, read(tmp_path / "checkpoint")[0])
+    path = tmp_path / "checkpoint"
+    found = unflatten(path, "optimizer", like, read(path)[0])
     assert isinstance(found["state"][0], Moments)
     jax.tree.map(lambda one, other: np.testing.assert_array_equal(one, other, strict=True), found, tree())
 
@@ -120,5 +122,67 @@ def test_another_format_is_told(tmp_path: Path, description: dict[str, int]) -> 
     path = tmp_path / "checkpoint"
     path.write_bytes(safetensors.numpy.save({"x": np.ones(2)}, {"cwbc": json.dumps(description)}))
     found = description.get("format")
-    with pytest.raises(InputError, match=f"has format {found}; this version of cwbc reads format {FORMAT}"):
+    with pytest.raises(InputError, match=f"has format {found}; this version of cwbc reads formats 1 and 2"):
         read(path)
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    path, generator = tmp_path / "checkpoint", np.random.default_rng(0)
+    write(path, TENSORS, {"step": 7, "design": {"lowest": [-1.0], "highest": [1.0]}})
+    whole = path.read_bytes()
+    for _ in range(300):
+        path.write_bytes(flipped(whole, generator))
+        with pytest.raises(InputError, match=r"checkpoint (is|has format) "):
+            read(path)
+
+
+def test_only_what_is_wanted_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    write(path, TENSORS, {})
+    assert set(read(path, lambda name: name == "a")[0]) == {"a"}
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1  # of a tensor that is not
+    path.write_bytes(bytes(data))
+    damaged = [name for name in TENSORS if not _reads(path, name)]
+    assert len(damaged) == 1
+    with pytest.raises(InputError, match=f"the tensor {damaged[0]} does not have its checksum"):
+        read(path)
+
+
+def _reads(path: Path, name: str) -> bool:
+    try:
+        return set(read(path, lambda each: each == name)[0]) == {name}
+    except InputError:
+        return False
+
+
+def test_files_of_the_first_format_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    path.write_bytes(safetensors.numpy.save({"x": np.ones(2)}, {"cwbc": json.dumps({"format": 1, "a": 2})}))
+    tensors, description = read(path)
+    assert (tensors["x"].tolist(), description) == ([1.0, 1.0], {"format": 1, "a": 2})
+    # But none that passes for one of the first format to do without its checksums.
+    write(path, {"x": np.ones(2)}, {})
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    metadata["cwbc"] = metadata["cwbc"].replace('"format": 2', '"format": 1')
+    path.write_bytes(safetensors.numpy.save({"x": np.ones(2)}, metadata))
+    with pytest.raises(InputError, match="its description does not have its checksum"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"p/a": np.ones(3)}, "lacks the tensor p/b"),
+        ({"p/a": np.ones(3), "p/b": np.ones(2), "p/c": np.ones(1)}, "has a tensor p/c, which"),
+        ({"p/a": np.ones(3), "p/b": np.ones(3)}, r"the tensor p/b is \[3\] of float64; expected \[2\]"),
+        ({"p/a": np.ones(3), "p/b": np.ones(2, int)}, r"the tensor p/b is \[2\] of int64; expected"),
+        ({"p/a": np.array([0, np.nan, 0]), "p/b": np.ones(2)}, r"the tensor p/a has nan at \[1\]"),
+        ({"p/a": np.array([0, 0, -np.inf]), "p/b": np.ones(2)}, r"the tensor p/a has -inf at \[2\]"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(tensors: dict[str, Any], message: str) -> None:
+    like = {"a": np.zeros(3), "b": np.zeros(2)}
+    with pytest.raises(InputError, match=message):
+        unflatten(Path("file"), "p", like, tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import h5py
 import numpy as np
@@ -19,6 +21,7 @@ from toys import ENVIRONMENT, write_toy
 
 import cwbc
 from cwbc.cli import Command, main
+from cwbc.files import create
 from cwbc.option_names import check_names
 from cwbc.policy import Policy
 from cwbc.runs import held
@@ -133,6 +136,57 @@ def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.Capt
     assert run("report", out / "rvs", compared / "out" / "rvs", "--out", tmp_path / "both") == 0
     methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
     assert list(methods) == ["rvs (learning_rate 0.01)", "rvs (learning_rate 0.001)"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_an_evaluation_that_fails_at_its_last_write_leaves_the_old_one(
+    compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(compared / "out" / "rvs", tmp_path / "rvs")
+    before = {file: file.read_bytes() for file in out.iterdir() if file.name != ".lock"}
+    assert out / "report.html" in before
+    evaluate = ("evaluate", out, "--targets=1,2", "--episodes=1", "--device=cpu", "--overwrite")
+
+    def full(path: Path) -> BinaryIO:
+        if path.name.startswith(".summary.json."):  # which is the last
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return create(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cwbc.files.create", full)
+        assert run(*evaluate) == 1
+    assert "summary.json: cannot be written (No space left on device)" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in out.iterdir() if file.name != ".lock"} == before
+    assert run(*evaluate) == 0
+    assert "report.html" in capsys.readouterr().out
+    assert (out / "results.csv").read_bytes() != before[out / "results.csv"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_more_steps_train_on_and_evaluate_again(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(compared / "out", tmp_path / "out")
+    results = (out / "rvs" / "results.csv").read_bytes()
+    longer = [option.replace("steps=20", "steps=40") for option in TINY]
+    trained = [option for option in longer if not option.startswith("--episodes")]
+    assert run("train", compared / "toy.hdf5", "rvs", *trained, "--out", out / "rvs") == 0
+    assert "rvs: going on from step 20" in (said := capsys.readouterr().err)
+    assert f"its evaluation so far is kept in {out / 'rvs' / 'after-20-steps'}" in said
+    # What was evaluated before is not shown as if it were of now.
+    assert run("report", out / "rvs") == 2
+    assert "is not evaluated yet; `cwbc evaluate" in capsys.readouterr().err
+    assert (out / "rvs" / "after-20-steps" / "results.csv").read_bytes() == results
+    assert run("compare", compared / "toy.hdf5", "rvs", "rvs+cwbc", *longer, "--out", out) == 0
+    assert "rvs: already trained" in (said := capsys.readouterr().err)
+    assert "rvs+cwbc: going on from step 20" in said
+    for name in ("rvs", "rvs+cwbc"):
+        assert json.loads((out / name / "config.json").read_text())["training"]["steps"] == 40
+        assert (out / name / "results.csv").read_bytes() != (
+            out / name / "after-20-steps" / "results.csv"
+        ).read_bytes()
+    assert run("compare", compared / "toy.hdf5", "rvs", *TINY, "--out", out) == 2
+    assert "training.steps was 40, now 20" in capsys.readouterr().err
 
 
 def test_nothing_finished_is_overwritten(

@@ -142,7 +142,7 @@ def test_the_bins_are_the_weightings(bins: int) -> None:
     """Tenths are not exact in binary and fall beside the edges; a bin still holds equally likely episodes."""
     data = with_returns(*np.repeat(np.arange(8) * 0.1, np.arange(1, 9)))
     weighting = ByReturn(bins=bins)
-    edges, member = module._bins(data, bins)
+    edges, member = module._bins(data, weighting)
     found = described(data, weighting)
     assert len(edges) == len(found.bin_edges) == bins + 1
     assert sum(found.bin_episodes) == data.episodes

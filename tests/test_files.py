@@ -13,7 +13,16 @@ import pytest
 
 from cwbc import files, processes
 from cwbc.errors import InputError
-from cwbc.files import LOCK, folder_aside, locked, write_atomically
+from cwbc.files import (
+    LOCK,
+    folder_aside,
+    locked,
+    open_to_append,
+    read_json,
+    read_text,
+    write_atomically,
+    write_together,
+)
 
 
 @pytest.mark.parametrize(
@@ -151,3 +160,95 @@ def test_a_file_system_without_locks_is_worked_on_all_the_same(
         without = contextlib.nullcontext() if number == errno.ENOLCK else pytest.raises(OSError, match="says")
         with without, locked(tmp_path / LOCK, "busy"):
             pass
+
+
+def test_a_lock_neither_empties_a_file_nor_follows_a_link(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / LOCK).symlink_to(victim)
+    refused = pytest.raises(InputError, match=r"\.lock is a symbolic link, and is not written to; remove it")
+    with refused, locked(tmp_path / LOCK, "busy"):
+        pass
+    with locked(victim, "busy"):
+        pass
+    assert victim.read_text() == "precious"
+
+
+def test_a_lock_that_is_no_plain_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LOCK)
+    with pytest.raises(InputError, match="is no plain file"), locked(tmp_path / LOCK, "busy"):
+        pass
+
+
+def test_no_link_is_appended_through_and_a_replaced_link_leaves_its_file(tmp_path: Path) -> None:
+    victim, link = tmp_path / "victim", tmp_path / "link"
+    victim.write_text("precious")
+    link.symlink_to(victim)
+    with pytest.raises(InputError, match="symbolic link"):
+        open_to_append(link)
+    write_atomically(link, "mine")
+    assert (victim.read_text(), link.read_text(), link.is_symlink()) == ("precious", "mine", False)
+    with open_to_append(tmp_path / "new") as file:
+        file.write(b"line")
+    assert (tmp_path / "new").read_bytes() == b"line"
+
+
+def test_the_names_of_files_written_aside_cannot_be_foreseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    replace = os.replace
+
+    def noted(source: Path, destination: Path) -> None:
+        names.append(source.name)
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", noted)
+    for _ in range(2):
+        write_atomically(tmp_path / "file", "x")
+    assert len(set(names)) == 2
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
+    """After so many files that are safe on disk, there is no more room."""
+    sync, left = os.fsync, iter([True] * writes)
+
+    def fsync(descriptor: int) -> None:
+        if not next(left, False):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_files_are_replaced_together_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text(f"old {name}")
+    contents = {tmp_path / "a": "new a", tmp_path / "b": None, tmp_path / "c": "new c"}
+    with monkeypatch.context() as patched:
+        full_disk(patched, writes=1)
+        with pytest.raises(OSError, match="cannot be written") as failed:
+            write_together(contents, withdrawn=[tmp_path / "c"])
+    assert failed.value.filename == str(tmp_path / "c")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {n: f"old {n}" for n in "abc"}
+    write_together(contents, withdrawn=[tmp_path / "c"])
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "new a", "c": "new c"}
+    (tmp_path / "d").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_together({tmp_path / "a": "newer", tmp_path / "d": "x"})
+    assert (tmp_path / "a").read_text() == "new a"
+
+
+def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    for content, message in (
+        (b'{"a":\n "\xff"}', "line 2 has a byte that is no text, 0xff"),
+        (b'{"a":', "line 1 column"),
+        (b"[" * 100_000, "damaged"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read_json(path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is no plain file"):
+        read_text(tmp_path / "pipe")

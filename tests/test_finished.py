@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import DATASET
+from pages import CONFIG, DATASET
 
 from cwbc.errors import InputError
 from cwbc.finished import check_place, check_results, is_measured, provenance, read_sweeps
@@ -24,7 +24,7 @@ def measured(tmp_path: Path) -> Path:
     returns = np.ones((2, 2, 3))
     sweep = Sweep("rvs", np.arange(2), np.array(ASKED[1]), returns, returns.astype(np.int64))
     write_report(tmp_path, [sweep], DATASET, {})
-    (tmp_path / "config.json").write_text('{"method": {}, "seeds": [0, 1]}')
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_results_are_those_of_all_seeds(measured: Path) -> None:
     head, *lines = rows
     (measured / "results.csv").write_text("".join([head, *reversed(lines)]))  # sorted by a spreadsheet
     assert is_measured(measured, *ASKED)
-    (measured / "config.json").write_text('{"method": {}, "seeds": [0, 2]}')
+    (measured / "config.json").write_text(json.dumps({**CONFIG, "seeds": [0, 2]}))
     with pytest.raises(InputError, match="measured otherwise: 2 seeds, now 2 others; --overwrite"):
         check_results(measured, *ASKED, overwrite=False)
 
@@ -92,14 +92,7 @@ def test_a_report_that_was_cut_short_is_ours_and_other_files_are_not(measured: P
 def test_provenance_tells_of_every_sitting_and_of_what_measured(tmp_path: Path) -> None:
     first = {"versions": {"mujoco": "3.0"}, "hardware": {"device": "H200", "cores": 16}}
     later = {"versions": {"mujoco": "4.0"}, "hardware": {"device": "cpu", "cores": 2}}
-    training = {"steps": 10, "batch_size": 4}
-    config = {
-        "method": {"name": "rvs"},
-        "training": training,
-        "notes": {},
-        "later_sittings": [later],
-        **first,
-    }
+    config = {**CONFIG, "later_sittings": [later], **first}
     (tmp_path / "config.json").write_text(json.dumps(config))
     told = provenance([tmp_path])
     assert told["hardware"] == "H200, 16 cores\ncpu, 2 cores"
@@ -113,14 +106,7 @@ def test_provenance_tells_of_every_sitting_and_of_what_measured(tmp_path: Path) 
 
 def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
     for name, mujoco in (("a", "3.0"), ("b", "4.0"), ("c", "4.0")):
-        hardware = {"device": "cpu", "cores": 2}
-        config = {
-            "versions": {"mujoco": mujoco},
-            "hardware": hardware,
-            "notes": {},
-            "method": {"name": "rvs"},
-        }
-        config["training"] = {"steps": 10, "batch_size": 4}
+        config = {**CONFIG, "versions": {"mujoco": mujoco}}
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(json.dumps(config))
     told = provenance([tmp_path / name for name in "abc"])

@@ -6,7 +6,12 @@ import numpy as np
 
 from cwbc.histories import History
 
-CONFIG = {"seeds": [0, 1], "method": {"weighting": {"kind": "ByLength"}}, "drawn": [0.25, 0.75]}
+CONFIG: dict[str, Any] = {
+    "seeds": [0, 1],
+    "method": {"weighting": {"kind": "ByLength"}},
+    "drawn": [0.25, 0.75],
+    "training": {"steps": 30},
+}
 
 
 def test_a_history_is_read_from_the_files_of_a_run() -> None:
@@ -25,6 +30,9 @@ def test_missing_and_damaged_rows_are_left_out() -> None:
     assert History.of(CONFIG, []).losses.shape == (0, 2)
     rows: list[dict[str, Any]] = [{"step": 10}, {"step": 20, "loss": [1.0]}, {"step": 30, "loss": [1.0, 2.0]}]
     np.testing.assert_array_equal(History.of(CONFIG, rows).steps, [30])
+    # A flipped bit can make any number of a step: those that go back or beyond the end are none.
+    rows = [{"step": step, "loss": [1.0, 2.0]} for step in (10, 10**9, 5, 20, 20, 0, 30)]
+    np.testing.assert_array_equal(History.of(CONFIG, rows).steps, [10, 20, 30])
 
 
 def test_runs_from_before_did_not_keep_what_they_drew() -> None:

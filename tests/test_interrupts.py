@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from cwbc import commands
 from cwbc.grids import running
+from cwbc.plain_text import PlainConsole
 
 
 class Pressed(io.RawIOBase):
@@ -37,13 +37,13 @@ def restored() -> Iterator[None]:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def of_a_grid(console: Console) -> bool:
+def of_a_grid(console: PlainConsole) -> bool:
     with running._stoppable(console) as is_stopping:
         console.print("1/2 cells finished")
         return is_stopping()
 
 
-def of_the_command_line(console: Console) -> bool:
+def of_the_command_line(console: PlainConsole) -> bool:
     with commands.stoppable("cwbc train") as session:
         session.console, session.training = console, True
         session.say("training: 5/200 steps")
@@ -52,10 +52,10 @@ def of_the_command_line(console: Console) -> bool:
 
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("stoppable", [of_a_grid, of_the_command_line])
-def test_the_remark_comes_when_a_line_is_being_written(stoppable: Callable[[Console], bool]) -> None:
+def test_the_remark_comes_when_a_line_is_being_written(stoppable: Callable[[PlainConsole], bool]) -> None:
     stream = Pressed()
     # As standard error is made: its buffer refuses to be written to from within a write.
-    console = Console(file=io.TextIOWrapper(io.BufferedWriter(stream), line_buffering=True))
+    console = PlainConsole(file=io.TextIOWrapper(io.BufferedWriter(stream), line_buffering=True))
     assert stoppable(console)
     first, second = stream.written.decode().splitlines()
     assert first in ("1/2 cells finished", "training: 5/200 steps")

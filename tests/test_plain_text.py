@@ -7,8 +7,10 @@ import re
 
 import pytest
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from cwbc.plain_text import output, say
+from cwbc.plain_text import PlainConsole, output, say
 from cwbc.progress import progress
 
 
@@ -37,3 +39,16 @@ def test_a_moving_bar_makes_way() -> None:
     lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).split("\n")
     (remark,) = (line for line in lines if "remark" in line)
     assert remark.rpartition("\x1b[2K")[2] == "a remark"  # after the bar's line was erased
+
+
+def test_a_console_keeps_its_own_styles_and_drops_what_names_bring() -> None:
+    console = PlainConsole(file=io.StringIO(), force_terminal=True, color_system="standard", width=60)
+    table = Table("method")
+    table.add_row(Text("a\x1b]0;gotcha\x07\x9b2Jb", style="bold"))
+    console.print(table)
+    console.print("plain \x1b[2J words", markup=False, highlight=False)
+    assert isinstance(console.file, io.StringIO)
+    said = console.file.getvalue()
+    assert "\x1b[1ma]0;gotcha2Jb" in said
+    assert "plain [2J words" in said
+    assert not any(sequence in said for sequence in ("\x1b]", "\x1b[2J", "\x9b", "\x07"))

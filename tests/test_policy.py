@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from damage import changed, flipped
 from numpy.typing import NDArray
 from toys import HORIZON, drawn, toy_data
 
+from cwbc import checkpoints
 from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.methods import parse, small
@@ -194,3 +197,95 @@ def test_mistakes_are_told() -> None:
         trained.act([0.0, 0.0], float("nan"))
     with pytest.raises(InputError, match="no trained run"):
         Policy.load(Path(__file__).parent)
+
+
+@pytest.mark.parametrize("target", ["600", [], None, [1.0, "2"], [[1.0]], [[1.0], [1.0, 2.0]], 1e300, 1j])
+def test_a_target_that_is_none_is_refused_and_changes_nothing(target: Any) -> None:
+    trained = policy("rvs")
+    trained.begin(1.0)
+    with pytest.raises(InputError, match="a target is a finite number, or a sequence of at least one; got"):
+        trained.begin(target)
+    trained.act([0.0, 0.0])
+
+
+@pytest.mark.parametrize("observation", ["go", ["0", "1"], None, [[0.0], [1.0, 2.0]], {"x": 1}])
+def test_an_observation_that_is_no_numbers_is_refused(observation: Any) -> None:
+    trained = policy("rvs")
+    trained.begin(1.0)
+    with pytest.raises(InputError, match=r"an observation is numbers of shape \(2,\); got"):
+        trained.act(observation)
+    trained.act([0, 1])
+    with pytest.raises(InputError, match="a reward is a number; got '1'"):
+        trained.act([0.0, 0.0], "1")
+
+
+def saved(path: Path, **changes: Any) -> Path:
+    """A policy's file with these tensors instead, or with another description under the key `about` etc."""
+    policy("rvs").save(path)
+    tensors, description = checkpoints.read(path)
+    for name, value in changes.items():
+        (tensors if isinstance(value, np.ndarray) else description)[name.replace("__", "/")] = value
+    checkpoints.write(path, tensors, description)
+    return path
+
+
+def test_a_policy_is_of_the_seed_that_is_asked_for(tmp_path: Path) -> None:
+    path = saved(tmp_path / "policy")
+    with pytest.raises(InputError, match="holds one policy, not that of seed 0; load it without a seed"):
+        Policy.load(path, seed=0)
+    path = saved(tmp_path / "policy", about={"seed": 3})
+    assert Policy.load(path, seed=3).about == Policy.load(path).about == {"seed": 3}
+    with pytest.raises(InputError, match="holds the policy of seed 3, not that of seed 1"):
+        Policy.load(path, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters__layer0__bias": np.full(16, np.nan, np.float32)}, "layer0/bias has nan at"),
+        (
+            {"parameters__layer0__bias": np.zeros(15, np.float32)},
+            r"layer0/bias is \[15\] of float32",
+        ),
+        ({"parameters__layer7__bias": np.zeros(1, np.float32)}, "has a tensor parameters/layer7/bias"),
+        ({"observation_mean": np.zeros(3, np.float32)}, r"observation_mean is \[3\]"),
+        ({"observation_deviation": np.zeros(2, np.float32)}, "observation_deviation has 0.0; expected only"),
+        ({"about": []}, "description.about is a list; expected an object"),
+        ({"design": 3}, "description.design is 3; expected an object"),
+    ],
+)
+def test_a_file_that_does_not_fit_its_design_is_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=rf"{tmp_path / 'policy'}.*{message}"):
+        Policy.load(saved(tmp_path / "policy", **changes))
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [("width", 10**15), ("width", 17), ("layers", 10**9), ("layers", 1), ("dropout", "x")]
+)
+def test_sizes_that_are_not_those_of_the_tensors_are_refused(tmp_path: Path, place: str, value: Any) -> None:
+    path = tmp_path / "policy"
+    policy("rvs").save(path)
+    tensors, description = checkpoints.read(path)
+    description["design"]["method"]["network"][place] = value
+    checkpoints.write(path, tensors, description)
+    with pytest.raises(InputError, match=str(path)):
+        Policy.load(path)
+
+
+def test_a_damaged_policy_is_refused_or_acts_the_same(tmp_path: Path) -> None:
+    path, generator = tmp_path / "policy", np.random.default_rng(0)
+    policy("rvs").save(path)
+    whole = path.read_bytes()
+    tensors, description = checkpoints.read(path)
+    for _ in range(60):
+        path.write_bytes(flipped(whole, generator))
+        with pytest.raises(InputError, match=str(path)):
+            Policy.load(path)
+    for _ in range(60):  # by somebody who knows about checksums
+        checkpoints.write(path, tensors, changed(description, generator) | {"format": 2})
+        with contextlib.suppress(InputError):
+            loaded = Policy.load(path)
+            loaded.begin(1.0)
+            assert np.isfinite(loaded.act([0.0, 0.0])).all()

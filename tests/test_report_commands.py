@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pages
 import pytest
 from test_cli import modules_of, run
 
@@ -18,14 +19,7 @@ from cwbc.results import Sweep
 pytestmark = pytest.mark.usefixtures("no_pictures")
 DATASET = DatasetSummary("mine", None, "abc", 6, 60, 0.0, 10.0, 4.0, (0.0, 5.0, 10.0), (4, 2))
 TARGETS = np.array([5.0, 10.0, 20.0])  # 20 is one range beyond the best; the scores are ten times the returns
-CONFIG = {
-    "method": {"name": "any", "weighting": {"kind": "ByLength"}},
-    "seeds": [0, 1, 2],
-    "training": {"steps": 20, "batch_size": 4},
-    "notes": {},
-    "hardware": {"device": "cpu", "cores": 2},
-    "versions": {},
-}
+CONFIG = {**pages.CONFIG, "dataset": DATASET.to_json()}
 
 
 def finish(directory: Path, method: str, *curve: float) -> Path:
@@ -231,7 +225,7 @@ def test_methods_with_and_without_a_target_are_reported_together(
 ) -> None:
     """As an earlier version left it: bc with as many targets as the others."""
     directory = finish(out / "bc", "bc", 6.0, 6.0, 6.0)
-    config = {**CONFIG, "method": {**CONFIG["method"], "condition": None}}  # type: ignore[dict-item]
+    config = {**CONFIG, "method": {**CONFIG["method"], "condition": None}}
     (directory / "config.json").write_text(json.dumps(config))
     assert run("report", out, "--fail-under=rvs+cwbc:ood_retention=0.9,at_best_plus_range=20") == 0
     said = capsys.readouterr().out
@@ -251,3 +245,24 @@ def test_a_limit_on_an_expert_that_is_not_published_is_refused(
     assert (
         "known: ood_retention, monotonicity, at_dataset_best, at_best_plus_range" in capsys.readouterr().err
     )
+
+
+def test_control_sequences_in_names_do_not_reach_the_terminal(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = out / "rvs" / "results.csv"
+    path.write_text(path.read_text().replace("rvs,", "\x1b]0;gotcha\x07\x9b2Jrvs\x1b[2J,"))
+    assert run("report", out) == 0
+    said = capsys.readouterr()
+    assert "gotcha" in said.out
+    for sequence in ("\x1b]", "\x1b[2J", "\x9b", "\x07"):
+        assert sequence not in said.out + said.err
+
+
+def test_a_lock_that_is_a_link_leaves_its_file_alone(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (out / "victim").write_text("precious")
+    (out / "rvs" / ".lock").unlink(missing_ok=True)
+    (out / "rvs" / ".lock").symlink_to(out / "victim")
+    assert run("report", out / "rvs") == 2
+    assert ".lock is a symbolic link" in capsys.readouterr().err
+    assert (out / "victim").read_text() == "precious"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import CONFIG, DATASET
 
 from cwbc import runs
 from cwbc.checkpoints import CHECKPOINT
@@ -42,15 +43,6 @@ def test_a_damaged_configuration_is_told(tmp_path: Path, text: str | None, messa
         runs.read_config(tmp_path)
 
 
-CONFIG: dict[str, Any] = {
-    "method": {"name": "rvs"},
-    "training": {},
-    "seeds": [0],
-    "horizon": 10,
-    "dataset": {"content_hash": "a", "environment": None},
-}
-
-
 def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     config = CONFIG
     (tmp_path / ".config.json.tmp").write_text("{")
@@ -68,14 +60,14 @@ def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     runs.discard_other(tmp_path, other)
     runs.check_same(tmp_path, other)
     # A name is not a setting: rvs+cwbc is rvs+w+c.
-    runs.check_same(tmp_path, {**config, "method": {"name": "other"}})
+    runs.check_same(tmp_path, {**config, "method": {**config["method"], "name": "other"}})
     # Neither is what was drawn, which runs from before did not keep.
     runs.check_same(tmp_path, {**config, "drawn": [1.0]})
 
 
 def test_to_name_an_environment_makes_no_other_run(tmp_path: Path) -> None:
     def acting(environment: str | None) -> dict[str, Any]:
-        return {**CONFIG, "dataset": {"content_hash": "a", "environment": environment}}
+        return {**CONFIG, "dataset": {**DATASET.to_json(), "environment": environment}}
 
     (tmp_path / CHECKPOINT).write_text("")
     (tmp_path / runs.CONFIG).write_text(json.dumps(acting(None)))
@@ -108,15 +100,15 @@ def test_a_run_is_discarded_with_its_event_files(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     EventFiles(tmp_path, CONFIG, [])
     runs.discard_other(tmp_path, CONFIG)
-    assert len(list(tmp_path.rglob("*tfevents*"))) == 1  # the same run goes on
+    assert len(list(tmp_path.rglob("*tfevents*"))) == 3  # the same run goes on
     runs.check_same(tmp_path, {**CONFIG, "horizon": 11}, overwrite=True)
     runs.discard_other(tmp_path, {**CONFIG, "horizon": 11})
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("step", "work"), [(5, False), (10, True)])
+@pytest.mark.parametrize(("step", "work"), [(15, False), (20, True)])
 def test_a_training_whose_parameters_are_elsewhere_is_work(tmp_path: Path, step: int, work: bool) -> None:
-    (tmp_path / runs.CONFIG).write_text('{"method": {}, "training": {"steps": 10}}')
+    (tmp_path / runs.CONFIG).write_text(json.dumps(CONFIG))
     assert not runs.holds_work(tmp_path)
     (tmp_path / runs.METRICS).write_text(json.dumps({"step": step, "seconds": 1.0}) + "\n")
     assert runs.holds_work(tmp_path) == work

@@ -16,12 +16,15 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import safetensors.numpy
+from numpy.typing import NDArray
 from toys import HORIZON, LARGEST, toy_data, write_toy
 
-from cwbc import runs, training, updates
+from cwbc import checkpoints, runs, training, updates
 from cwbc.cli import main
 from cwbc.device import Place
 from cwbc.errors import DivergenceError, InputError
+from cwbc.finished import measured_on
 from cwbc.methods import Method, Training, parse, small
 from cwbc.policy import Policies, Policy
 from cwbc.regularizers import Conservative
@@ -168,17 +171,178 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path, monkeypatch: pytest
     first = train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
     monkeypatch.setattr(training, "run_chunk", None)
     assert_same(first, train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r"))
-    # The finished checkpoint holds what acting needs and no more.
     assert Policy.load(tmp_path / "r").about["dataset"] == "toy"
-    parameters = sum(x.nbytes for x in jax.tree.leaves(first.parameters))
-    assert (tmp_path / "r" / "checkpoint.safetensors").stat().st_size < parameters + 5000
+
+
+def longer(steps: int) -> Training:
+    return dataclasses.replace(SETTINGS, steps=steps)
+
+
+def metrics(directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("name", "first"), [("rvs+w+c", 30), ("rvs", 40), ("dt", 30)])
+def test_a_finished_run_is_trained_on_as_one_longer_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: int
+) -> None:
+    """With a warm-up that is the same for both: here 2 steps, at most a tenth of either."""
+    monkeypatch.setattr(training, "chunk_length", lambda *_: 20)  # the two cut their steps otherwise
+    data, method, place = toy_data(), tiny(name, warmup_steps=2), tmp_path / "r"
+    earlier = train(data, method, longer(first), (3, 4), place)
+    later = train(data, method, longer(60), (3, 4), place)
+    assert_same(later, train(data, method, longer(60), (3, 4)))
+    assert_same(later, Policies.load(place))
+    assert not np.array_equal(*(jax.tree.leaves(each.parameters)[0] for each in (earlier, later)))
+    steps = [row["step"] for row in metrics(place)]
+    assert steps == sorted(set(steps))
+    assert (first in steps, steps[-1]) == (True, 60)
+    config = runs.read_config(place)
+    assert (config["training"]["steps"], config["first_steps"]) == (60, first)
+    with pytest.raises(InputError, match=rf"training\.steps was 60, now {first}"):
+        train(data, method, longer(first), (3, 4), place)
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_a_run_that_is_trained_on_keeps_its_warm_up(tmp_path: Path) -> None:
+    """A longer training would have warmed up for 6 steps; this one has done with 3 and does not go back."""
+    data, place = toy_data(), tmp_path / "r"
+    train(data, tiny("rvs"), longer(30), (3,), place)
+    train(data, tiny("rvs"), longer(45), (3,), place)
+    on = train(data, tiny("rvs"), longer(60), (3,), place)
+    assert runs.read_config(place)["first_steps"] == 30
+    assert_same(on, train(data, tiny("rvs", warmup_steps=3), longer(60), (3,)))
+    whole = train(data, tiny("rvs"), longer(60), (3,))
+    assert not np.array_equal(*(jax.tree.leaves(each.parameters)[0] for each in (on, whole)))
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_training_on_that_is_cut_off_is_no_finished_run(tmp_path: Path) -> None:
+    data, method, place = toy_data(), tiny("rvs", warmup_steps=2), tmp_path / "r"
+    train(data, method, longer(30), (3,), place, notes={"command": "the first"})
+    (place / "summary.json").write_text("{}")
+    (place / "results.csv").write_text("of 30 steps")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "run_chunk", None)  # killed before anything is saved
+        with pytest.raises(TypeError):
+            train(data, method, longer(60), (3,), place, notes={"command": "the second"})
+    with pytest.raises(InputError, match="training has stopped at 30 of 60 steps"):
+        Policies.load(place)
+    with pytest.raises(InputError, match="not trained to its end yet; this goes on with it:\nthe second"):
+        measured_on(place)
+    # What was evaluated is about fewer steps: it is kept, but not where it would pass for the run's.
+    assert (place / "after-30-steps" / "results.csv").read_text() == "of 30 steps"
+    assert not [name for name in ("summary.json", "results.csv") if (place / name).exists()]
+    assert_same(train(data, method, longer(60), (3,), place), train(data, method, longer(60), (3,)))
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_a_run_whose_optimizer_was_not_kept_is_not_trained_on(tmp_path: Path) -> None:
+    """As finished runs of format 1 were written."""
+    place = tmp_path / "r"
+    train(toy_data(), tiny("rvs"), SETTINGS, (3,), place)
+    path = place / "checkpoint.safetensors"
+    tensors, description = checkpoints.read(path)
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("optimizer/")}
+    metadata = {"cwbc": json.dumps({**description, "format": 1})}
+    path.write_bytes(safetensors.numpy.save(kept, metadata))
+    before = {file.name: file.read_bytes() for file in place.iterdir()}
+    with pytest.raises(InputError, match="did not keep the optimizer's state, so it cannot be trained on"):
+        train(toy_data(), tiny("rvs"), longer(60), (3,), place)
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == before
+    assert_same(Policies.load(place), train(toy_data(), tiny("rvs"), SETTINGS, (3,), place))
+
+
+def described(directory: Path, **changes: Any) -> None:
+    """Change what a checkpoint says, by somebody who knows about checksums; None leaves it out."""
+    path = directory / "checkpoint.safetensors"
+    tensors, description = checkpoints.read(path)
+    description = {name: value for name, value in {**description, **changes}.items() if value is not None}
+    checkpoints.write(path, tensors, description)
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"step": 29}, r"it says step 29, but optimizer/.*count counts \[7\]"),
+        ({"step": -500}, r"description\.step is -500; expected 0 to 30"),
+        ({"step": 30}, r"it says step 30, but optimizer/.*count counts \[7\]"),
+        ({"step": 31}, r"description\.step is 31; expected 0 to 30"),
+        ({"step": "7"}, r"description\.step is '7'; expected a whole number"),
+        ({"step": 7.0}, r"description\.step is 7\.0; expected a whole number"),
+        ({"seeds": [0, 0]}, r"description\.seeds is no list of different seeds"),
+        ({"seeds": [1]}, r"is of another run than config\.json beside it: seeds was \[1\], now \[0\]"),
+        ({"design": {}}, "design lacks actions"),
+        ({"steps": None}, "description lacks steps"),
+    ],
+)
+def test_a_checkpoint_is_not_believed(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    place = tmp_path / "r"
+    with pytest.raises(Interrupted):
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), place, should_stop=stop_after(1))  # type: ignore[arg-type]
+    described(place, **changes)
+    before = {file.name: file.read_bytes() for file in place.iterdir()}
+    with pytest.raises(InputError, match=message):
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == before
+    with pytest.raises(InputError):
+        Policies.load(place)
+
+
+def test_a_run_s_checkpoint_loads_like_its_directory(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    train(toy_data(), tiny("rvs"), SETTINGS, (3, 4), place)
+    path = place / "checkpoint.safetensors"
+    assert_same(Policies.load(path), Policies.load(place))
+    for seed in (None, 3, 4):
+        one, other = Policy.load(path, seed), Policy.load(place, seed)
+        assert one.about["seed"] == other.about["seed"] == (seed or 3)
+        one.begin([1.0, 2.0])
+        other.begin([1.0, 2.0])
+        np.testing.assert_array_equal(one.act(np.zeros((2, 2))), other.act(np.zeros((2, 2))))
+    with pytest.raises(InputError, match="no seed 5; trained were 3, 4"):
+        Policy.load(path, seed=5)
+
+
+def test_acting_does_not_read_the_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "r"
+    train(toy_data(), tiny("rvs"), SETTINGS, (3,), place)
+    names: list[str] = []
+    original = checkpoints._tensor_hash
+
+    def noted(name: str, tensor: NDArray[Any]) -> str:
+        names.append(name)
+        return original(name, tensor)
+
+    monkeypatch.setattr(checkpoints, "_tensor_hash", noted)
+    Policies.load(place)
+    assert "parameters/layer0/weight" in names
+    assert all(name.endswith("/count") for name in names if name.startswith("optimizer/"))
+    kept = checkpoints.read(place / "checkpoint.safetensors")[0]
+    assert any(name.startswith("optimizer/") and not name.endswith("/count") for name in kept)
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize(
+    "damage", [b"\xff\xfe\n", b'{"step": 7, "seconds": "x", "loss": [1]}\n', b"[" * 9999]
+)
+def test_damaged_metrics_do_not_stop_a_run(tmp_path: Path, damage: bytes) -> None:
+    place = tmp_path / "r"
+    train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
+    path = place / "metrics.jsonl"
+    rest = path.read_bytes().split(b"\n", 1)[1]
+    path.write_bytes(damage + b"\n" + rest)
+    assert [row["step"] for row in runs.read_metrics(place)] == [14, 21, 28, 30]
+    train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
+    assert runs.training_seconds(place) is not None
 
 
 @pytest.mark.usefixtures("short_chunks")
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
-    with pytest.raises(InputError, match=r"training\.steps was 30, now 31"):
-        train(toy_data(), tiny("rvs"), dataclasses.replace(SETTINGS, steps=31), (0,), tmp_path / "r")
+    with pytest.raises(InputError, match=r"training\.steps was 30, now 29"):
+        train(toy_data(), tiny("rvs"), dataclasses.replace(SETTINGS, steps=29), (0,), tmp_path / "r")
     with pytest.raises(InputError, match=r"optimizer\.learning_rate was 0\.001, now 0\.1"):
         train(toy_data(), tiny("rvs", learning_rate=0.1), SETTINGS, (0,), tmp_path / "r")
     with pytest.raises(InputError, match=r"seeds was \[0\], now \[1\]"):

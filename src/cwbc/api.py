@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from cwbc import evaluation, fitting, memory, runs, simulators
 from cwbc.datasets import made, read
 from cwbc.design import Design
@@ -17,6 +15,7 @@ from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
 from cwbc.finished import measured_in
 from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
+from cwbc.plain_text import PlainConsole, say
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
 from cwbc.results import Sweep
@@ -53,7 +52,7 @@ def train(
     trackers = parse_trackers(track)
     if trackers and directory is None:
         raise InputError("track shows a run that is kept; give its directory, too")
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     if isinstance(dataset, Trajectories):
         data = dataset
     else:
@@ -75,9 +74,12 @@ def train(
     shown = progress(console, f"training {chosen.name}", settings.steps, "steps", done)
     is_over = done == settings.steps  # then it is only read
     with tracked(trackers) as tracking, contextlib.nullcontext() if is_over else shown as update:
-        return train_policies(
+        policies = train_policies(
             data, chosen, settings, which, place, progress=update, data_on=data_on, tracking=tracking
         )
+    for text in policies.warnings:
+        say(f"warning: {chosen.name}, {text}")
+    return policies
 
 
 def evaluate(
@@ -115,6 +117,6 @@ def evaluate(
         name = simulators.name_of(environment) or about.get("environment")
         task = task_for(name, about["lowest_return"], about["best_return"])
         targets = task.targets(about["best_return"])
-    design, console = policies.design, Console(stderr=True)
+    design, console = policies.design, PlainConsole(stderr=True)
     with progress(console, f"evaluating {design.method.name}", design.horizon, "steps") as update:
         return evaluation.evaluate(policies, environment, targets, episodes, seed, update)

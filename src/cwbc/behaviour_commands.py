@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from cwbc import simulators
@@ -17,6 +16,7 @@ from cwbc.behaviours.series import Series, Snapshot
 from cwbc.cli_behaviours import Show, Train
 from cwbc.errors import InputError, require, unknown
 from cwbc.option_types import given
+from cwbc.plain_text import PlainConsole
 from cwbc.wording import amount
 
 
@@ -30,7 +30,7 @@ def run(action: Train | Show, command_line: str) -> None:
 
 def show(action: Show) -> None:
     """Snapshots and what they earn."""
-    console = Console()
+    console = PlainConsole()
     if action.place is None:
         console.print(_overview([zoo.series(task) for task in TASKS]))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,8 +18,14 @@ from cwbc.errors import InputError
 from cwbc.files import write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"  # in a run directory
-FORMAT = 1
+FORMAT = 2  # 1 had no checksums
 _KEY = "cwbc"  # where the description stands among the file's metadata
+_CHECKSUM = "cwbc checksum"  # and its checksum
+_HASHES = "tensors"  # where the description has the checksum of every tensor
+# Besides a file's own errors, what descriptions of wrong kinds lead to.
+_UNREADABLE = (
+    OSError, safetensors.SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError,
+)  # fmt: skip
 
 
 def flatten(prefix: str, tree: Any) -> dict[str, NDArray[Any]]:
@@ -29,12 +36,38 @@ def flatten(prefix: str, tree: Any) -> dict[str, NDArray[Any]]:
     return {_name(prefix, path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def unflatten(prefix: str, like: Any, tensors: dict[str, NDArray[Any]]) -> Any:
-    """The tree of the same form as `like` that flatten took apart."""
+def unflatten(path: Path, prefix: str, like: Any, tensors: dict[str, NDArray[Any]]) -> Any:
+    """The tree of the same form as `like` that flatten took apart; names, kinds and shapes are compared.
+
+    Args:
+        path: where the tensors are from, for the error.
+    """
     import jax
 
     leaves, structure = jax.tree_util.tree_flatten_with_path(like)
-    return jax.tree_util.tree_unflatten(structure, [tensors[_name(prefix, path)] for path, _ in leaves])
+    wanted = {_name(prefix, place): leaf for place, leaf in leaves}
+    found = [name for name in tensors if name.startswith(f"{prefix}/")]
+    if unknown := sorted(set(found) - wanted.keys()):
+        raise InputError(f"{path} has a tensor {unknown[0]}, which its description has no place for")
+    for name, leaf in wanted.items():
+        if name not in tensors:
+            raise InputError(f"{path} lacks the tensor {name}, or another version of cwbc or optax wrote it")
+        check_tensor(path, name, tensors[name], tuple(leaf.shape), np.dtype(leaf.dtype))
+    return jax.tree_util.tree_unflatten(structure, [tensors[name] for name in wanted])
+
+
+def check_tensor(
+    path: Path, name: str, tensor: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> None:
+    """Refuse a tensor of another shape or kind, and one that is not finite."""
+    if tensor.shape != shape or tensor.dtype.kind != dtype.kind:
+        found = f"{list(tensor.shape)} of {tensor.dtype}"
+        raise InputError(f"{path}: the tensor {name} is {found}; expected {list(shape)} of {dtype}")
+    if not np.isfinite(tensor).all():
+        place = np.argwhere(~np.isfinite(tensor))[0].tolist()
+        raise InputError(
+            f"{path}: the tensor {name} has {tensor[tuple(place)]} at {place}, which is not finite"
+        )
 
 
 def nested(prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -58,38 +91,79 @@ def write(
     before_replacing: Callable[[], None] = lambda: None,
 ) -> None:
     """Replace the file at `path`; a reader finds the old one or the new one, never a part."""
-    metadata = {_KEY: json.dumps({"format": FORMAT, **description})}
     contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    hashes = {name: _tensor_hash(name, tensor) for name, tensor in contiguous.items()}
+    text = json.dumps({"format": FORMAT, **description, _HASHES: hashes})
+    metadata = {_KEY: text, _CHECKSUM: _hash(text.encode())}
     write_atomically(path, safetensors.numpy.save(contiguous, metadata), before_replacing)
 
 
-def read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the description of a file that write made."""
-    with _opened(path) as (file, description):
-        return {name: file.get_tensor(name) for name in file.keys()}, description  # noqa: SIM118
+def read(
+    path: Path, wanted: Callable[[str], bool] = lambda name: True
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays and the description of a file that write made, compared with their checksums.
+
+    Args:
+        wanted: whether a tensor is read, by its name.
+    """
+    with _opened(path) as (file, description, hashes):
+        tensors = {}
+        for name in filter(wanted, file.keys()):
+            tensors[name] = file.get_tensor(name)
+            if hashes is not None and hashes[name] != _tensor_hash(name, tensors[name]):
+                raise InputError(f"{path} is damaged: the tensor {name} does not have its checksum")
+        return tensors, description
 
 
 def read_description(path: Path) -> dict[str, Any]:
     """The description alone."""
-    with _opened(path) as (_, description):
+    with _opened(path) as (_, description, _):
         return description
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any], dict[str, str] | None]]:
+    """The file, its description, and the checksum of every tensor, where the format has them."""
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no plain file")
         with safetensors.safe_open(path, framework="numpy") as file:
-            description = json.loads((file.metadata() or {})[_KEY])
-            if description.get("format") != FORMAT:
-                found = description.get("format")
-                raise InputError(f"{path} has format {found}; this version of cwbc reads format {FORMAT}")
-            yield file, description
+            metadata = file.metadata() or {}
+            description = json.loads(metadata[_KEY])
+            if not isinstance(description, dict):
+                raise ValueError("its description is no object")
+            form = description.get("format")
+            if isinstance(form, bool) or form not in (1, FORMAT):
+                raise InputError(
+                    f"{path} has format {form!r}; this version of cwbc reads formats 1 and {FORMAT}"
+                )
+            hashes = None
+            if form == FORMAT or _CHECKSUM in metadata:
+                if metadata.get(_CHECKSUM) != _hash(metadata[_KEY].encode()):
+                    raise ValueError("its description does not have its checksum")
+                hashes = description.pop(_HASHES)
+                if hashes.keys() != set(file.keys()):
+                    raise ValueError("its tensors are others than its description names")
+            yield file, description, hashes
     except InputError:
         raise
-    except (OSError, safetensors.SafetensorError, KeyError, ValueError) as error:
+    except _UNREADABLE as error:
         told = f"{path} is not a file that cwbc saved, or it is damaged: {error}"
         remedy = f"; move {path.parent} away, and the command that began the run trains it anew"
         raise InputError(told + (remedy if path.name == CHECKPOINT else "")) from error
+
+
+def _tensor_hash(name: str, tensor: NDArray[Any]) -> str:
+    """A checksum of a tensor with its name, kind and shape."""
+    described = f"{name} {tensor.dtype.str} {list(tensor.shape)} ".encode()
+    return _hash(described, tensor.reshape(-1).view(np.uint8).data)
+
+
+def _hash(*parts: bytes | memoryview) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _name(prefix: str, path: tuple[Any, ...]) -> str:

@@ -103,7 +103,7 @@ class TrainingOptions:
     seeds: Whole = None
     """Number of seeds (default: 10 with the paper preset, 3 with the small one)."""
     steps: Whole = None
-    """Training steps (default: the preset's)."""
+    """Training steps (default: the preset's); more than before train a finished run on."""
     preset: PresetName = None
     """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
     device: Device = None

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
-from rich.console import Console
-
 from cwbc import cli, memory, report_commands, runs, simulators
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.cli_reproduce import Reproduce
@@ -31,14 +29,16 @@ from cwbc.finished import (
     measured_in,
     measured_on,
     read_sweeps,
+    read_warnings,
 )
 from cwbc.interrupts import remarks
 from cwbc.measuring import measure
 from cwbc.methods import Method, Training
-from cwbc.plain_text import say
+from cwbc.plain_text import PlainConsole, say
 from cwbc.planning import Plan, sweep_plan
 from cwbc.policy import Policies
 from cwbc.progress import gauge, progress
+from cwbc.reporting import Summary
 from cwbc.tasks import task_for
 from cwbc.tracking import Tracking, parse_trackers, tracked
 from cwbc.training import Interrupted, train
@@ -72,8 +72,8 @@ class Session:
 
     def __init__(self, command_line: str) -> None:
         self.command_line = command_line
-        self.console = Console(stderr=True)
-        self.output = Console()
+        self.console = PlainConsole(stderr=True)
+        self.output = PlainConsole()
         self.stopping = self.training = False
 
     def say(self, text: str) -> None:
@@ -110,8 +110,9 @@ class Session:
         check_place(root)
         directories = [root / method.name for method, _ in plan.methods]
         plan.check(directories, overwrite)
-        for directory in directories:
-            check_results(directory, data.environment, *asked, overwrite)
+        for (_, settings), directory in zip(plan.methods, directories, strict=True):
+            if not runs.trains_on(directory, settings.steps):  # what it was evaluated to is kept aside
+                check_results(directory, data.environment, *asked, overwrite)
         for (method, settings), directory in zip(plan.methods, directories, strict=True):
             with tracked(plan.track, self.warn) as tracking:
                 policies = self._train(plan, method, settings, directory, tracking)
@@ -135,6 +136,8 @@ class Session:
         plan.check([directory], overwrite=command.training.overwrite)
         with tracked(plan.track, self.warn) as tracking:
             self._train(plan, method, settings, directory, tracking)
+        for text in read_warnings(directory):
+            self.warn(f"{method.name}, {text}")
         self.say(f"trained: {directory}")
         self.say(f"`{evaluate_command(directory)}` measures it")
 
@@ -159,9 +162,12 @@ class Session:
         for directory, environment, asked in planned:
             with runs.held(directory), tracked(track, self.warn) as tracking:
                 runs.track(directory, tracking)
-                is_all = directory == root  # its pictures are those of the report below
-                self._sweep(directory, Policies.load(directory), tracking, environment, *asked, not is_all)
-        report_commands.write_held(root, found)
+                policies = Policies.load(directory)
+                measured = self._sweep(directory, policies, tracking, environment, *asked)
+        if found == [root] and measured is not None:  # then its own report is all there is to write
+            report_commands.show(root, *measured)
+        else:
+            report_commands.write_held(root, found)
         if found == [root] and (root.parent / runs.SUMMARY).exists():
             self.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
 
@@ -209,6 +215,8 @@ class Session:
             self.say(f"{method.name}: no checkpoint was reached before; beginning anew")
         if done:
             self.say(f"{method.name}: going on from step {done:,}")
+            if runs.trains_on(directory, settings.steps) and (directory / runs.SUMMARY).exists():
+                self.say(f"its evaluation so far is kept in {runs.earlier_evaluation(directory, done)}")
         self.training = True
         with progress(self.console, f"training {method.name}", settings.steps, "steps", done) as update:
             policies = train(
@@ -236,13 +244,13 @@ class Session:
         environment: str,
         targets: tuple[float, ...],
         episodes: int,
-        illustrated: bool = True,
-    ) -> None:
+    ) -> tuple[Summary, DatasetSummary] | None:
+        """Evaluate a run and write its report; None where it was evaluated before."""
         name = policies.design.method.name
         if is_measured(directory, environment, targets, episodes):
             self.say(f"{name}: already evaluated")
             tracking.show(read_sweeps([directory])[0], measured_on(directory))
-            return
+            return None
         if policies.design.method.condition is None:
             rows = len(policies.seeds) * episodes
             self.say(f"{name}: takes no target, {rows:,} episodes")
@@ -250,6 +258,6 @@ class Session:
             rows = len(policies.seeds) * len(targets) * episodes
             self.say(f"{name}: {len(targets)} target returns, {rows:,} episodes")
         with progress(self.console, f"evaluating {name}", policies.design.horizon, "steps") as update:
-            asked = (environment, targets, episodes)
-            sweep, dataset = measure(directory, policies, *asked, update, illustrated=illustrated)
+            sweep, dataset, summary = measure(directory, policies, environment, targets, episodes, update)
         tracking.show(sweep, dataset)
+        return summary, dataset

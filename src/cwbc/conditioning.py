@@ -57,6 +57,11 @@ class ReturnToGo:
         return dataclasses.replace(self, center=center, return_scale=self.return_scale or spread)
 
     @property
+    def is_fitted(self) -> bool:
+        """Whether every value that depends on the data is filled in."""
+        return self.return_scale is not None and (self.condition_scale == "paper" or self.center is not None)
+
+    @property
     def form(self) -> ReturnToGo:
         """What a program depends on."""
         return self if self.condition_scale == "paper" else ReturnToGo(None, self.condition_scale)
@@ -103,6 +108,11 @@ class AverageReturnToGo:
         squares = np.square(data.returns_to_go / left - center)
         spread = float(np.sqrt((left * squares).sum() / left.sum())) or abs(center) or 1.0
         return dataclasses.replace(self, center=center, spread=self.spread or spread)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether every value that depends on the data is filled in."""
+        return self.condition_scale == "paper" or None not in (self.center, self.spread)
 
     @property
     def form(self) -> AverageReturnToGo:

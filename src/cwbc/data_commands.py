@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_never
 
-from rich.console import Console
-
 from cwbc import checks, cli_data, fitting, option_types, simulators
 from cwbc.datasets import d4rl, hdf5, made, read, removal, store
 from cwbc.datasets.columns import ColumnOptions
@@ -21,7 +19,7 @@ from cwbc.datasets.minari import places
 from cwbc.errors import WRONG_PATH, InputError, require, unknown
 from cwbc.files import replace_atomically
 from cwbc.findings import Finding, Rejected
-from cwbc.plain_text import output, say
+from cwbc.plain_text import PlainConsole, output, say
 from cwbc.progress import gauge
 from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
@@ -60,7 +58,7 @@ def show(action: cli_data.Show) -> None:
 
     weighting = ByReturn(**option_types.given(action.weighting))
     regularizer = Conservative(**option_types.given(action.raising))
-    with gauge(Console(stderr=True), *made.doing(action.name)) as update:
+    with gauge(PlainConsole(stderr=True), *made.doing(action.name)) as update:
         data = read(action.name, action.env, progress=update).trusted()
     description = Description.of(data, weighting, regularizer)
     if action.plot is not None:
@@ -73,7 +71,7 @@ def show(action: cli_data.Show) -> None:
         told = description.to_json() | {"advice": advice(description, action.name)}
         output(json.dumps(told, indent=2))
     else:
-        shown.show(description, Console(), action.name)
+        shown.show(description, PlainConsole(), action.name)
 
 
 def check(action: cli_data.Check) -> int:
@@ -115,7 +113,7 @@ def make(action: cli_data.Make) -> None:
         say(f"{order.name} is here already")
         _tell_kept(kept)
         return
-    with gauge(Console(stderr=True), f"making {order.name}", "steps") as update:
+    with gauge(PlainConsole(stderr=True), f"making {order.name}", "steps") as update:
         entry = order.make(action.overwrite, update)
     _tell_kept(entry)
 
@@ -131,7 +129,7 @@ def get(action: cli_data.Download) -> None:
         part = folder / store.PART
         # A copy may be compressed otherwise, but not be another file altogether.
         most = {} if published.bytes is None else {"most": 2 * published.bytes}
-        with gauge(Console(stderr=True), published.d4rl_name, "bytes") as update:
+        with gauge(PlainConsole(stderr=True), published.d4rl_name, "bytes") as update:
             download(url, part, update, **most)
         try:
             data = d4rl.read(published, part).trusted()
@@ -196,7 +194,7 @@ def import_dataset(action: cli_data.Import) -> None:
 
 def export(action: cli_data.Export) -> None:
     """A dataset for other tools."""
-    with gauge(Console(stderr=True), *made.doing(action.name)) as update:
+    with gauge(PlainConsole(stderr=True), *made.doing(action.name)) as update:
         data = read(action.name, progress=update).trusted()
     if action.format == "minari":
         name = action.to or (data.name if re.search(r"-v\d+$", data.name) else f"{data.name}-v0")
@@ -264,7 +262,7 @@ def _read(path: str, table: cli_data.TableOptions) -> Recording:
     limit, count, possible = table.time_limit, table.action_count, f"from 1 to {checks.MOST_ACTIONS:,}"
     require(limit is None or 1 <= limit < 2**31, "--time-limit", limit, f"from 1 to {2**31 - 1:,}")
     require(count is None or 1 <= count <= checks.MOST_ACTIONS, "--action-count", count, possible)
-    with gauge(Console(stderr=True), *made.doing(path)) as update:
+    with gauge(PlainConsole(stderr=True), *made.doing(path)) as update:
         recording = read(path, table.env, options, limit, count, update, table.max_gigabytes)
     return fitting.fitted(recording)
 

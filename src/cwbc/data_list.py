@@ -6,7 +6,6 @@ import dataclasses
 import json
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +13,7 @@ from cwbc.cli_data import List
 from cwbc.datasets import d4rl, made, store
 from cwbc.datasets.minari import places
 from cwbc.errors import InputError
-from cwbc.plain_text import output, say
+from cwbc.plain_text import PlainConsole, output, say
 
 
 def list_datasets(action: List) -> None:
@@ -88,5 +87,5 @@ def _print_table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
         table.add_column(title, justify="right" if number else "left", no_wrap=title != "environment")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console().print(table)
-    Console().print()
+    PlainConsole().print(table)
+    PlainConsole().print()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from cwbc.errors import InputError
+from cwbc.json_values import decode
 from cwbc.tasks import Task, task_for
 from cwbc.trajectories import Trajectories
 
@@ -58,8 +60,17 @@ class DatasetSummary:
     def from_json(cls, values: Mapping[str, Any]) -> DatasetSummary:
         """The inverse of `to_json`; other keys are left alone."""
         names = [field.name for field in dataclasses.fields(cls)]
+        if not isinstance(values, Mapping):
+            raise InputError("the dataset's summary is no object")
         if missing := [name for name in names if name not in values]:
             raise InputError(f"the dataset's summary lacks {', '.join(missing)}; it needs {', '.join(names)}")
-        read: dict[str, Any] = {name: values[name] for name in names}
-        read |= {name: tuple(value) for name, value in read.items() if isinstance(value, list)}
-        return cls(**read)
+        place = "the dataset's summary"
+        summary: DatasetSummary = decode(cls, {name: values[name] for name in names}, place)
+        edges, counts = summary.histogram_edges, summary.histogram_counts
+        if len(edges) != len(counts) + 1 or not counts or any(a > b for a, b in itertools.pairwise(edges)):
+            raise InputError(f"{place}: histogram_edges are not the ascending edges of histogram_counts")
+        if min(counts) < 0 or summary.episodes < 1 or summary.steps < 1:
+            raise InputError(f"{place} counts less than nothing, or no episodes")
+        if not summary.lowest <= summary.best:
+            raise InputError(f"{place}: lowest is {summary.lowest}, above best, {summary.best}")
+        return summary

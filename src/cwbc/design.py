@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.conditioning import standardized
+from cwbc.errors import InputError
 from cwbc.hyperparameters import form
+from cwbc.json_values import decode
 from cwbc.layers import Parameters
-from cwbc.methods import Method, from_json, to_json
+from cwbc.methods import Method, to_json
 from cwbc.networks import ALL, Steps
 from cwbc.spaces import ActionSpace, Continuous, Discrete
 from cwbc.trajectories import Trajectories
+
+_LARGEST_SIZE = 2**31 - 1  # what timesteps and indices fit into
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,11 +97,45 @@ class Design:
         }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Design:
-        actions: ActionSpace
-        if "count" in value["actions"]:
-            actions = Discrete(value["actions"]["count"])
-        else:
-            actions = Continuous(*(tuple(value["actions"][bound]) for bound in ("lowest", "highest")))
-        sizes = (value["observation_size"], actions, value["horizon"], value["context"])
-        return cls(from_json(value["method"]), *sizes)
+    def from_json(cls, value: Any, place: str = "design") -> Design:
+        """The design that to_json wrote; what is wrong with it is told with its place."""
+        fields = decode(_Fields, value, place)
+        method = decode(Method, fields["method"], f"{place}.method")
+        for name in ("observation_size", "horizon", "context"):
+            count = fields[name]
+            if not 1 <= count <= _LARGEST_SIZE:
+                raise InputError(f"{place}.{name} is {count}; expected 1 to {_LARGEST_SIZE:,}")
+        if method.condition is not None and not method.condition.is_fitted:
+            raise InputError(f"{place}.method.condition lacks numbers that are fitted to the data")
+        actions = _actions(fields["actions"], f"{place}.actions")
+        return cls(method, fields["observation_size"], actions, fields["horizon"], fields["context"])
+
+
+class _Fields(TypedDict):
+    """A design as to_json writes it."""
+
+    method: dict[str, Any]
+    observation_size: int
+    actions: dict[str, Any]
+    horizon: int
+    context: int
+
+
+class _Count(TypedDict):
+    count: int
+
+
+def _actions(value: dict[str, Any], place: str) -> ActionSpace:
+    if "count" in value:
+        count = decode(_Count, value, place)["count"]
+        if not 1 <= count <= _LARGEST_SIZE:
+            raise InputError(f"{place}.count is {count}; expected 1 to {_LARGEST_SIZE:,}")
+        return Discrete(count)
+    space: Continuous = decode(Continuous, value, place)
+    if not space.lowest or len(space.lowest) != len(space.highest):
+        sizes = f"{len(space.lowest)} and {len(space.highest)}"
+        raise InputError(f"{place}: lowest and highest have {sizes} dimensions; expected as many, at least 1")
+    for number, (low, high) in enumerate(zip(space.lowest, space.highest, strict=True)):
+        if not low < high:
+            raise InputError(f"{place}: dimension {number} is from {low} to {high}; expected the lower first")
+    return space

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import json
 import os
+import secrets
 import shutil
-import threading
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any, BinaryIO
 
 from cwbc import processes
 from cwbc.errors import InputError
@@ -23,6 +26,8 @@ except ImportError:
 
 _SUFFIX = ".tmp"
 LOCK = ".lock"
+# What Windows does not have is left out there.
+_GUARDED = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # file systems of some clusters
 
 
@@ -34,32 +39,137 @@ def write_atomically(
     Args:
         before_replacing: may raise, and then the old file stays as well.
     """
-    # Not tempfile: its files are private (0600) whatever the umask says, and the rename would keep that.
-    # A name of this process and thread alone: what two write at once would be a mixture.
-    aside = path.with_name(f".{path.name}.{processes.mark()}.{threading.get_ident()}{_SUFFIX}")
+    write_together({path: data}, before_replacing)
+
+
+def write_together(
+    contents: Mapping[Path, bytes | str | None],
+    before_replacing: Callable[[], None] = lambda: None,
+    withdrawn: Iterable[Path] = (),
+) -> None:
+    """Replace several files once all of them are written; on failure before that, every old file stays.
+
+    Args:
+        contents: in the order in which they are replaced; None removes a file.
+        before_replacing: may raise, and then the old files stay as well.
+        withdrawn: removed before any is replaced, so that a kill leaves nothing that vouches for a mixture.
+    """
+    asides: dict[Path, Path] = {}
+    try:
+        for path, data in contents.items():
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "is a folder, where a file is to be written", str(path))
+            if data is not None:
+                _write_aside(path, data, asides)
+        before_replacing()
+        for path in withdrawn:
+            path.unlink(missing_ok=True)
+        for path in contents:
+            if path in asides:
+                with _told_by_name(path, asides[path]):
+                    os.replace(asides[path], path)
+                del asides[path]
+            else:
+                path.unlink(missing_ok=True)
+    finally:
+        for aside in asides.values():
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+
+
+def _write_aside(path: Path, data: bytes | str, asides: dict[Path, Path]) -> None:
+    """Write what is to be the file at `path` beside it, safe on disk."""
     for old in path.parent.glob(f".{glob.escape(path.name)}.*{_SUFFIX}"):
         if processes.is_gone(old.name.split(".")[-3]):  # left behind by a kill
-            old.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                old.unlink()
+    # Not tempfile: its files are private (0600) whatever the umask says, and the rename would keep that.
+    # A name that nobody can prepare: two writers never share it, and no link waits there.
+    aside = path.with_name(f".{path.name}.{processes.mark()}.{secrets.token_hex(8)}{_SUFFIX}")
+    with _told_by_name(path, aside), create(aside) as file:
+        asides[path] = aside
+        file.write(data.encode() if isinstance(data, str) else data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _told_by_name(path: Path, aside: Path) -> Iterator[None]:
+    """Report errors for the file that people asked for, rather than for the one beside it."""
     try:
-        with aside.open("wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-            file.flush()
-            os.fsync(file.fileno())
-        before_replacing()
-        os.replace(aside, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # where nothing could be made, there is nothing to remove
-            aside.unlink()
-        if isinstance(error, OSError) and error.errno and error.filename in (None, str(aside)):
-            # People know the file that they asked for, not the one beside it.
-            reason = f"cannot be written ({os.strerror(error.errno)})"
-            raise OSError(error.errno, reason, str(path)) from error
+        yield
+    except OSError as error:
+        if not error.errno or str(error.filename) not in ("None", str(aside)):
+            raise
+        reason = f"cannot be written ({os.strerror(error.errno)})"
+        raise OSError(error.errno, reason, str(path)) from error
+
+
+def create(path: Path) -> BinaryIO:
+    """Open a file that does not exist yet; a link with its name is refused, too."""
+    return os.fdopen(_opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a file to add to its end, made where there is none; a link is not followed."""
+    return os.fdopen(_opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
+def _opened(path: Path, flags: int) -> int:
+    """A descriptor of a plain file that is to be written: whoever prepares a link there gains nothing."""
+    try:
+        # Without waiting: a pipe in its place would have to be read first.
+        descriptor = os.open(path, flags | _GUARDED, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise _not_plain(path) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_plain(path)
+    return descriptor
+
+
+def _not_plain(path: Path) -> InputError:
+    what = "a symbolic link" if path.is_symlink() else "no plain file"
+    return InputError(f"{path} is {what}, and is not written to; remove it, and run the same command again")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; what is no text or no plain file is refused by name."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise InputError(f"{path} is a symbolic link that leads nowhere") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe would be waited for
+        os.close(descriptor)
+        raise InputError(f"{path} is no plain file")
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{path} is damaged: line {line} has a byte that is no text, 0x{data[error.start]:02x}"
+        ) from error
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file; whatever is wrong with it is told with its place."""
+    try:
+        return json.loads(read_text(path))
+    except InputError:
         raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is damaged: {error}") from error
 
 
 def replace_atomically(aside: Path, path: Path) -> None:
     """Put a file that was written aside in its place in one step, once it is safe on disk."""
-    with aside.open("rb+") as file:
+    with os.fdopen(_opened(aside, os.O_RDWR), "rb+") as file:
         os.fsync(file.fileno())
     os.replace(aside, path)
 
@@ -67,7 +177,8 @@ def replace_atomically(aside: Path, path: Path) -> None:
 @contextlib.contextmanager
 def locked(path: Path, busy: str, wait: bool = False) -> Iterator[None]:
     """Hold a file that says that this process works here; another one waits, or is told that it is busy."""
-    with path.open("w") as file:
+    # Never emptied: whatever it is, nothing in it is ours.
+    with os.fdopen(_opened(path, os.O_RDWR | os.O_CREAT), "rb+") as file:
         if fcntl is not None:  # there is none on Windows, where one person's two commands are left to luck
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -92,9 +203,9 @@ _folders: set[Path] = set()
 def folder_aside(parent: Path) -> Iterator[Path]:
     """A folder beside what is to be written, removed at the end; what a dead process left goes too."""
     for old in parent.glob(f"{_PREFIX}*"):
-        if processes.is_gone(old.name.removeprefix(_PREFIX)):
+        if processes.is_gone(old.name.removeprefix(_PREFIX).split(".")[0]):
             shutil.rmtree(old, ignore_errors=True)
-    folder = parent / f"{_PREFIX}{processes.mark()}"
+    folder = parent / f"{_PREFIX}{processes.mark()}.{secrets.token_hex(8)}"
     folder.mkdir(parents=True)
     _folders.add(folder)
     try:

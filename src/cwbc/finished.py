@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from cwbc import runs
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.diagnostics import training_warnings
 from cwbc.errors import InputError
-from cwbc.files import is_aside
+from cwbc.files import is_aside, read_json
 from cwbc.histories import History
+from cwbc.json_values import decode
 from cwbc.method_names import NAMES
 from cwbc.results import COLUMNS, Sweep, read_results
+
+
+class _Summary(TypedDict):
+    """What is read again of summary.json."""
+
+    dataset: dict[str, Any]
 
 
 def check_place(root: Path) -> None:
@@ -34,8 +41,8 @@ def check_place(root: Path) -> None:
 
 def _holds(path: Path, *keys: str) -> bool:
     try:
-        return any(key in json.loads(path.read_text()) for key in keys)
-    except (OSError, ValueError, TypeError):
+        return any(key in read_json(path) for key in keys)
+    except (OSError, InputError, TypeError):
         return False
 
 
@@ -102,9 +109,11 @@ def measured_on(directory: Path) -> DatasetSummary:
             raise InputError(f"{directory} is not trained to its end yet; this goes on with it:\n{command}")
         raise InputError(f"{directory} is not evaluated yet; `{evaluate_command(directory)}` does it")
     try:
-        return DatasetSummary.from_json(json.loads(path.read_text())["dataset"])
-    except (ValueError, KeyError, TypeError, FileNotFoundError) as error:  # the last, if it is just replaced
-        raise InputError(f"{path} is damaged: {error}") from error
+        summary = read_json(path)
+        return DatasetSummary.from_json(decode(_Summary, summary, "summary")["dataset"])
+    except (InputError, FileNotFoundError) as error:  # the latter, if it is just replaced
+        told = str(error)
+        raise InputError(told if told.startswith(str(path)) else f"{path} is damaged: {told}") from error
 
 
 def evaluate_command(directory: Path) -> str:
@@ -178,13 +187,19 @@ def read_history(directory: Path) -> History:
     return History.of(runs.read_config(directory), runs.read_metrics(directory))
 
 
+def read_warnings(directory: Path) -> list[str]:
+    """What looks wrong in a run's training."""
+    config = runs.read_config(directory)
+    return training_warnings(runs.read_metrics(directory), config["seeds"], config["method"])
+
+
 def measured_with(directory: Path) -> dict[str, str]:
     """The versions that a run's results were measured with; none where they were not kept."""
     try:
-        (versions,) = json.loads((directory / runs.SUMMARY).read_text())["measured_with"].values()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        (versions,) = read_json(directory / runs.SUMMARY)["measured_with"].values()
+        return dict(decode(dict[str, str], versions, "versions"))
+    except (OSError, InputError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-    return dict(versions)
 
 
 def provenance(

@@ -22,11 +22,16 @@ class History:
     @classmethod
     def of(cls, config: Mapping[str, Any], metrics: list[dict[str, Any]]) -> History:
         """The history that the files of a run tell; damaged or missing rows are left out."""
-        seeds = len(config["seeds"])
         # Without a regularizer the prediction loss is the whole loss, and some versions record only that.
-        found = [(row.get("step"), row.get("prediction", row.get("loss"))) for row in metrics]
-        rows = [(step, losses) for step, losses in found if isinstance(losses, list) and len(losses) == seeds]
+        seeds, rows, last = len(config["seeds"]), [], 0
+        for row in metrics:
+            losses, step = row.get("prediction", row.get("loss", ())), row["step"]
+            if len(losses) == seeds and last < step <= config["training"]["steps"]:
+                rows.append((step, losses))
+                last = step
         drawn = config.get("drawn")
+        if drawn and not 0 <= min(drawn) <= max(drawn) <= 1.001:  # no fractions
+            drawn = None
         return cls(
             np.array([step for step, _ in rows], np.int64),
             np.array([losses for _, losses in rows], np.float64).reshape(-1, seeds),

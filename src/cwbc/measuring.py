@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cwbc import evaluation, runs
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.finished import provenance, read_history
+from cwbc.finished import provenance, read_history, read_warnings
 from cwbc.policy import Policies
-from cwbc.reporting import write_measured, write_report
+from cwbc.reporting import Summary, write_measured, write_report
 from cwbc.results import Sweep
 
 
@@ -23,7 +23,7 @@ def measure(
     progress: Callable[[int], None] | None = None,
     before_writing: Callable[[], None] = lambda: None,
     illustrated: bool = True,
-) -> tuple[Sweep, DatasetSummary]:
+) -> tuple[Sweep, DatasetSummary, Summary]:
     """Sweep the asked return, and write what a run directory holds about it.
 
     Args:
@@ -35,12 +35,12 @@ def measure(
     kept = DatasetSummary.from_json(runs.read_config(directory)["dataset"])
     dataset = dataclasses.replace(kept, environment=environment)
     versions = runs.versions()
-    measured_with = {sweep.method: versions}
+    measured_with, warnings = {sweep.method: versions}, {sweep.method: read_warnings(directory)}
     if illustrated:
         before_writing()
         histories = {sweep.method: read_history(directory)}
         origin = provenance([directory], [versions])
-        write_report(directory, [sweep], dataset, origin, histories, measured_with)
+        summary = write_report(directory, [sweep], dataset, origin, histories, measured_with, warnings)
     else:
-        write_measured(directory, [sweep], dataset, measured_with, before_writing)
-    return sweep, dataset
+        summary = write_measured(directory, [sweep], dataset, measured_with, before_writing, warnings)
+    return sweep, dataset, summary

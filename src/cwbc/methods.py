@@ -11,6 +11,7 @@ import numpy as np
 
 from cwbc.conditioning import DEFAULT_SCALE, AverageReturnToGo, Condition, ReturnToGo
 from cwbc.errors import InputError, require, unknown
+from cwbc.json_values import decode
 from cwbc.method_names import NAMES
 from cwbc.networks import MLP, Network, Transformer
 from cwbc.regularizers import Conservative
@@ -258,9 +259,8 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """The choice that to_json wrote."""
-    if not isinstance(value, dict):
-        return value
-    if value.get("kind") not in _CHOICES:
-        raise unknown("choice", str(value.get("kind")), _CHOICES)
-    return _CHOICES[value["kind"]](**{k: from_json(v) for k, v in value.items() if k != "kind"})
+    """The choice that to_json wrote; what is wrong with it is told with its place."""
+    kind = str(value.get("kind")) if isinstance(value, dict) else type(value).__name__
+    if kind not in _CHOICES:
+        raise unknown("choice", kind, _CHOICES)
+    return decode(_CHOICES[kind], value, kind)

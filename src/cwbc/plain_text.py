@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 # All that a terminal may act upon, but for line breaks and tabs: rich itself leaves escape sequences in.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -15,9 +17,17 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+class PlainConsole(Console):
+    """A console on which only its own styles reach the terminal, whatever is printed."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
 def output(text: str) -> None:
     """Print what was asked for."""
-    _print(Console(), text, whole=True)
+    _print(PlainConsole(), text, whole=True)
 
 
 def say(text: str, console: Console | None = None) -> None:
@@ -26,7 +36,7 @@ def say(text: str, console: Console | None = None) -> None:
     Args:
         console: one of that stream on which a progress bar may be moving, so that it makes way.
     """
-    console = console or Console(stderr=True)
+    console = console or PlainConsole(stderr=True)
     _print(console, text, whole=not console.is_terminal)  # a terminal wraps lines between words
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+from numbers import Number
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +18,12 @@ from cwbc import checkpoints
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.design import Design
 from cwbc.errors import InputError
+from cwbc.json_values import decode
 from cwbc.layers import Parameters
+from cwbc.runs import RunProgress, read_config
 from cwbc.sampling import normalized
+
+_STATISTICS = ("observation_mean", "observation_deviation")
 
 
 @jax.tree_util.register_dataclass
@@ -104,10 +110,13 @@ class Policy:
         return f"Policy({', '.join([repr(self.design.method.name), *told])})"
 
     def begin(self, target: ArrayLike) -> None:
-        """Begin one episode (a number) or several at once (a sequence), each asked for its target return."""
-        self._remaining = np.asarray(target, np.float64)
-        if self._remaining.ndim > 1 or not np.isfinite(self._remaining).all():
-            raise InputError(f"a target is a finite number, or a sequence of them; got {target!r}")
+        """Begin one episode (a number) or several at once (a sequence), each with its target return."""
+        targets = _numbers(target)
+        if targets is None or targets.ndim > 1 or not targets.size or not _fit(targets):
+            raise InputError(
+                f"a target is a finite number, or a sequence of at least one; got {_told(target)}"
+            )
+        self._remaining = targets
         self._timestep = 0
         self._history = History.empty(self.design, self._remaining.size)
 
@@ -115,8 +124,12 @@ class Policy:
         """The action for an observation; `reward` is what the previous action earned (none at the first)."""
         if self._history is None:
             raise InputError("call begin(target) before act(observation)")
-        observations = np.asarray(observation, np.float32)
+        numbers = _numbers(observation)
         expected = (*self._remaining.shape, self.design.observation_size)
+        if numbers is None:
+            raise InputError(f"an observation is numbers of shape {expected}; got {_told(observation)}")
+        with np.errstate(over="ignore"):
+            observations = numbers.astype(np.float32)
         if observations.shape != expected:
             raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
         finite = np.isfinite(observations)
@@ -144,11 +157,13 @@ class Policy:
             return
         if reward is None:
             raise InputError("act needs the reward of the previous action from the second step on")
-        rewards = np.asarray(reward, np.float64)
+        rewards = _numbers(reward)
+        if rewards is None:
+            raise InputError(f"a reward is a number; got {_told(reward)}")
         if rewards.shape != self._remaining.shape:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
-        if not np.isfinite(rewards).all():
-            raise InputError(f"a reward is a finite number; got {reward!r}")
+        if not _fit(rewards) or not _fit(self._remaining - rewards):
+            raise InputError(f"a reward is a finite number; got {_told(reward)}")
         self._remaining = self._remaining - rewards
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -167,10 +182,20 @@ class Policy:
             return Policies.load(path).policy(seed)
         if not path.exists():
             raise InputError(f"no policy at {path}: no such file or run directory")
-        tensors, description = checkpoints.read(path)
-        parameters = jax.tree.map(jnp.asarray, checkpoints.nested("parameters", tensors))
-        statistics = (tensors["observation_mean"], tensors["observation_deviation"])
-        return cls(Design.from_json(description["design"]), parameters, *statistics, description["about"])
+        description = checkpoints.read_description(path)
+        if "step" in description:  # a run's checkpoint, which is as good as its directory
+            return Policies.load(path).policy(seed)
+        loaded = _read(path)
+        if seed is not None and loaded.about.get("seed") != seed:
+            held = f"the policy of seed {loaded.about['seed']}" if "seed" in loaded.about else "one policy"
+            raise InputError(f"{path} holds {held}, not that of seed {seed}; load it without a seed")
+        return cls(
+            loaded.design,
+            loaded.parameters,
+            loaded.observation_mean,
+            loaded.observation_deviation,
+            loaded.about,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +208,7 @@ class Policies:
     observation_mean: NDArray[np.float32] = dataclasses.field(repr=False)
     observation_deviation: NDArray[np.float32] = dataclasses.field(repr=False)
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # what looks wrong in the training that gave them
 
     def policy(self, seed: int | None = None) -> Policy:
         """The policy of one seed, by default the first."""
@@ -195,24 +221,102 @@ class Policies:
         return Policy(self.design, parameters, self.observation_mean, self.observation_deviation, about)
 
     @classmethod
-    def load(cls, directory: str | os.PathLike[str]) -> Policies:
-        """The policies of a run directory whose training has finished."""
-        path = Path(directory) / CHECKPOINT
+    def load(cls, run: str | os.PathLike[str]) -> Policies:
+        """The policies of a run whose training has finished, by its directory or its checkpoint."""
+        path = Path(run)
+        path = path if path.is_file() else path / CHECKPOINT
         if not path.exists():
-            raise InputError(f"{directory} holds no trained run: {CHECKPOINT} is missing")
-        tensors, description = checkpoints.read(path)
+            raise InputError(f"{run} holds no trained run: {CHECKPOINT} is missing")
+        description = checkpoints.read_description(path)
         if "step" not in description:
             raise InputError(f"{path} is a policy, not a run's checkpoint")
-        if description["step"] < description["steps"]:
-            done = f"{description['step']} of {description['steps']} steps"
-            raise InputError(
-                f"{directory}: training has stopped at {done}; run the same command to finish it"
-            )
-        return cls(
-            Design.from_json(description["design"]),
-            jax.tree.map(jnp.asarray, checkpoints.nested("parameters", tensors)),
-            tuple(description["seeds"]),
-            tensors["observation_mean"],
-            tensors["observation_deviation"],
-            description["about"],
+        progress = RunProgress.read(path)
+        steps = progress.steps
+        if path != Path(run):
+            with contextlib.suppress(InputError):  # the checkpoint is enough where it was given away alone
+                steps = max(steps, read_config(path.parent)["training"]["steps"])
+        if progress.step < steps:
+            done = f"{progress.step} of {steps} steps"
+            raise InputError(f"{run}: training has stopped at {done}; run the same command to finish it")
+        return _read(path, progress.seeds)
+
+
+class _Described(TypedDict):
+    """The description of a policy's file."""
+
+    design: dict[str, Any]
+    about: dict[str, Any]
+
+
+class _About(TypedDict):
+    """What a run's policies say about their training."""
+
+    dataset: str
+    content_hash: str
+    environment: str | None
+    lowest_return: float
+    best_return: float
+
+
+def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
+    """What acting needs of a file, and nothing else; without seeds, of one policy that is not stacked."""
+    tensors, description = checkpoints.read(path, _acts)
+    described = decode(_Described, description, f"{path}, description")
+    if seeds:
+        decode(_About, described["about"], f"{path}, about")
+    design = Design.from_json(described["design"], f"{path}, design")
+    # Before shapes are made of it, which takes long for millions of layers.
+    if design.method.network.layers > len(tensors):
+        raise InputError(
+            f"{path}, design.method.network.layers is {design.method.network.layers}, "
+            f"but there are {len(tensors)} tensors"
         )
+
+    def initial() -> Parameters:
+        key = jax.random.key(0)
+        if not seeds:
+            return design.initialize(key)
+        return jax.vmap(design.initialize)(jax.random.split(key, len(seeds)))
+
+    try:
+        like = jax.eval_shape(initial)
+    except (TypeError, ValueError, OverflowError) as error:  # sizes that no array has
+        raise InputError(f"{path}, design: no network has these sizes: {error}") from error
+    parameters = checkpoints.unflatten(path, "parameters", like, tensors)
+    for name in _STATISTICS:
+        if name not in tensors:
+            raise InputError(f"{path} lacks the tensor {name}")
+        size = (design.observation_size,)
+        checkpoints.check_tensor(path, name, tensors[name], size, np.dtype(np.float32))
+    mean, deviation = (tensors[name] for name in _STATISTICS)
+    if not (deviation > 0).all():
+        raise InputError(
+            f"{path}: the tensor observation_deviation has {deviation.min()}; expected only more than 0"
+        )
+    return Policies(design, jax.tree.map(jnp.asarray, parameters), seeds, mean, deviation, described["about"])
+
+
+def _acts(name: str) -> bool:
+    """Whether acting needs a tensor; those of the optimizer are for training alone."""
+    return name.startswith("parameters/") or name in _STATISTICS
+
+
+def _numbers(values: Any) -> NDArray[np.float64] | None:
+    """Values as an array, or None where they are no numbers: NumPy would take the text "600" for one."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O" and not all(isinstance(each, Number) for each in array.flat):
+            return None  # such as None, which would become NaN
+        return None if array.dtype.kind in "USMmc" else array.astype(np.float64)
+    except (TypeError, ValueError):  # lists of lists of several lengths, complex objects
+        return None
+
+
+def _fit(numbers: NDArray[np.float64]) -> bool:
+    """Whether numbers are finite for a network, too, which has fewer bits."""
+    return bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
+
+
+def _told(value: Any) -> str:
+    told = repr(value)
+    return told if len(told) <= 60 else f"{told[:60]}…"

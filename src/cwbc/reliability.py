@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from cwbc.intervals import LEAST, Array, interval, student_t
+from cwbc.intervals import Array, interval
 
 LEAST_BEST = 5.0  # points of score, below which nothing is a fraction of the best point
 
@@ -23,13 +21,9 @@ def best_point(scores: Array) -> int:
 def has_fractions(scores: Array) -> bool:
     """Whether the best point is clearly above 0, so that other scores are fractions of it.
 
-    It is where its score is at least `LEAST_BEST` and its interval, if there are seeds enough for one, lies
-    above 0. A ratio to what may as well be 0 is no number: -4.5 / 4 would be shown as -113 %.
+    A ratio to what may as well be 0 is no number: -4.5 / 4 would be shown as -113 %.
     """
-    best = scores[:, best_point(scores)]
-    highest, seeds = best.mean(), len(best)
-    reach = student_t(seeds - 1) * best.std(ddof=1) / math.sqrt(seeds) if seeds >= LEAST else 0.0
-    return bool(highest >= LEAST_BEST and highest > reach)
+    return bool(scores[:, best_point(scores)].mean() >= LEAST_BEST)
 
 
 def retained(scores: Array, far: int) -> Array:

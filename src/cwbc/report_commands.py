@@ -7,8 +7,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from cwbc import cli, gates, runs
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
@@ -21,8 +19,9 @@ from cwbc.finished import (
     provenance,
     read_history,
     read_sweeps,
+    read_warnings,
 )
-from cwbc.plain_text import output, printable, say
+from cwbc.plain_text import PlainConsole, output, say
 from cwbc.recommendation import recommend
 from cwbc.reporting import Summary, summary_table, write_report
 from cwbc.reporting.report import training_warnings
@@ -72,14 +71,17 @@ def write(out: Path, directories: list[Path], limits: Sequence[gates.Gate] = ())
         sweep.method: measured_with(directory) for sweep, directory in zip(sweeps, directories, strict=True)
     }
     origin = provenance(directories, names=[sweep.method for sweep in sweeps])
-    summary = write_report(out, sweeps, dataset, origin, histories, measured)
+    warnings = {
+        sweep.method: read_warnings(directory) for sweep, directory in zip(sweeps, directories, strict=True)
+    }
+    summary = write_report(out, sweeps, dataset, origin, histories, measured, warnings)
     show(out, summary, dataset)
     return gates.failures(limits, summary["methods"])
 
 
 def show(out: Path, summary: Summary, dataset: DatasetSummary) -> None:
     """Print the table and the chart of a report, what was found and what to deploy."""
-    console, methods = Console(), summary["methods"]
+    console, methods = PlainConsole(), summary["methods"]
     console.print(summary_table(summary))
     console.print(ReliabilityChart(methods, dataset.task, dataset.best))
     lines = [f"training warning: {text}" for text in training_warnings(methods)]
@@ -87,7 +89,7 @@ def show(out: Path, summary: Summary, dataset: DatasetSummary) -> None:
     if (recommended := recommend(methods, dataset)) is not None:
         lines += ["", recommended.sentence(), *(f"- {caveat}" for caveat in recommended.caveats)]
     for line in lines:
-        console.print(printable(line), highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False)
     console.print(f"report: {out / runs.PAGE}", highlight=False, soft_wrap=True, markup=False)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -28,7 +27,7 @@ from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.prepared import ROOT, Shelf, prepare
 from cwbc.grids.standing import shown
 from cwbc.methods import Training, seeds_of
-from cwbc.plain_text import output, say
+from cwbc.plain_text import PlainConsole, output, say
 from cwbc.progress import gauge
 from cwbc.runs import PAGE, RESULTS
 from cwbc.studies import readiness, reproduction, tracked, writing
@@ -52,7 +51,7 @@ def list_items() -> None:
     for item in ITEMS.values():
         counts = (str(item.count(quick)) for quick in (False, True))
         table.add_row(*map(Text, (item.name, item.place, *counts, item.shows)))
-    Console().print(table)
+    PlainConsole().print(table)
     output("")
     output(
         f"A cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes, or with --quick "
@@ -156,7 +155,7 @@ def _made(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
     """What is known about every dataset; those of ours that are not here are made, at D4RL's size if full."""
     found = {}
     for name in names:
-        with gauge(Console(stderr=True), *made.doing(name)) as update:
+        with gauge(PlainConsole(stderr=True), *made.doing(name)) as update:
             if name in made.CATALOGUE and store.find(name) is None:
                 made.Order.of(name, made.DEFAULT_SIZE if quick else made.FULL).make(progress=update)
             found[name] = DatasetSummary.of(load(name))

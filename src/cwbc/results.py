@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.errors import InputError
+from cwbc.files import read_text
 from cwbc.intervals import Array, interval
 from cwbc.reliability import best_point, calibration_error, monotonicity, retention
 from cwbc.tasks import Task, landmarks
@@ -159,7 +160,7 @@ def read_results(path: Path) -> list[Sweep]:
             of_method[cell] = measured
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; expected the results.csv of a finished run") from None
-    except (csv.Error, UnicodeDecodeError) as error:
+    except csv.Error as error:
         raise InputError(f"{path} is not a text table ({error}); expected CSV in UTF-8") from None
     if not cells:
         raise InputError(f"{path}, line 2: no rows; expected one per method, seed, target and episode")
@@ -167,29 +168,29 @@ def read_results(path: Path) -> list[Sweep]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str, _Cell, tuple[float, int]]]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        found = next(reader, [])
-        if missing := [column for column in COLUMNS if column not in found]:
-            raise InputError(
-                f"{path}, line 1: no column {', '.join(map(repr, missing))}; "
-                f"found {','.join(found) or 'nothing'!r}, expected {','.join(COLUMNS)!r}"
-            )
-        pick = operator.itemgetter(*map(found.index, COLUMNS))
-        for row in filter(None, reader):  # empty lines are none
-            try:
-                method, seed, target, episode, achieved, score, length = pick(row)
-                cell = int(seed), float(target) if target else None, int(episode)
-                measured, _ = (float(achieved), int(length)), float(score)
-            except (ValueError, IndexError):  # the latter where a row is too short
-                mistake = _mistake(dict(zip(found, row, strict=False)))
-                raise InputError(f"{path}, line {reader.line_num}: {mistake}") from None
-            place = f"{path}, line {reader.line_num}"
-            if cell[1] is not None and not math.isfinite(cell[1]):  # a simulator may explode, a target not
-                raise InputError(f"{place}: target is {target!r}; expected a finite number, or nothing")
-            if max(abs(cell[0]), abs(measured[1])) >= 2**63:
-                raise InputError(f"{place}: seed {seed}, length {length}; expected whole numbers below 2^63")
-            yield reader.line_num, method, cell, measured
+    text = read_text(path).removeprefix("\ufeff")  # which spreadsheets begin with
+    reader = csv.reader(io.StringIO(text, newline=""))
+    found = next(reader, [])
+    if missing := [column for column in COLUMNS if column not in found]:
+        raise InputError(
+            f"{path}, line 1: no column {', '.join(map(repr, missing))}; "
+            f"found {','.join(found) or 'nothing'!r}, expected {','.join(COLUMNS)!r}"
+        )
+    pick = operator.itemgetter(*map(found.index, COLUMNS))
+    for row in filter(None, reader):  # empty lines are none
+        try:
+            method, seed, target, episode, achieved, score, length = pick(row)
+            cell = int(seed), float(target) if target else None, int(episode)
+            measured, _ = (float(achieved), int(length)), float(score)
+        except (ValueError, IndexError):  # the latter where a row is too short
+            mistake = _mistake(dict(zip(found, row, strict=False)))
+            raise InputError(f"{path}, line {reader.line_num}: {mistake}") from None
+        place = f"{path}, line {reader.line_num}"
+        if cell[1] is not None and not math.isfinite(cell[1]):  # a simulator may explode, a target not
+            raise InputError(f"{place}: target is {target!r}; expected a finite number, or nothing")
+        if max(abs(cell[0]), abs(measured[1])) >= 2**63:
+            raise InputError(f"{place}: seed {seed}, length {length}; expected whole numbers below 2^63")
+        yield reader.line_num, method, cell, measured
 
 
 def _mistake(row: dict[str, str]) -> str:
@@ -218,13 +219,14 @@ def _sweep(path: Path, method: str, cells: dict[_Cell, tuple[float, int]]) -> Sw
         )
     targets = sorted(asked, key=lambda target: target or 0.0)
     episodes = sorted({episode for _, _, episode in cells})
-    grid = list(itertools.product(seeds, targets, episodes))
-    if missing := [cell for cell in grid if cell not in cells]:
-        raise InputError(
-            f"{path}: no line for {_name(method, missing[0])} ({len(cells)} of {len(grid)} rows are there); "
-            f"expected every seed to have every target and episode"
-        )
     shape = (len(seeds), len(targets), len(episodes))
+    grid = itertools.product(seeds, targets, episodes)  # not listed: it may be far larger than the file
+    if len(cells) != math.prod(shape):
+        missing = next(cell for cell in grid if cell not in cells)
+        raise InputError(
+            f"{path}: no line for {_name(method, missing)} ({len(cells)} of {math.prod(shape)} rows are "
+            "there); expected every seed to have every target and episode"
+        )
     returns, lengths = zip(*(cells[cell] for cell in grid), strict=True)
     return Sweep(
         method,

@@ -13,7 +13,7 @@ import platform
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from cwbc import checkpoints
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
-from cwbc.files import LOCK, is_aside, locked, write_atomically
+from cwbc.files import LOCK, is_aside, locked, open_to_append, read_json, write_atomically
+from cwbc.json_values import decode
 from cwbc.tracking import Tracking, tensorboard
 from cwbc.trajectories import Trajectories
 
@@ -89,9 +90,12 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
     _check_place(directory)
     if not (directory / CONFIG).exists():
         return
-    different = [
-        f"{name} was {old!r}, now {new!r}" for name, (old, new) in _changes(directory, config).items()
-    ]
+    changes = _changes(directory, config)
+    if changes.keys() == {"training.steps"} and trains_on(directory, config["training"]["steps"]):
+        if (directory / CHECKPOINT).exists() and not overwrite:
+            _check_resumable(directory, RunProgress.read(directory / CHECKPOINT))
+        return
+    different = [f"{name} was {old!r}, now {new!r}" for name, (old, new) in changes.items()]
     if different and holds_work(directory) and not overwrite:
         told = f"{directory} holds a run with other settings: {'; '.join(different[:4])}"
         remedy = "give another directory (--out), or remove this one to begin anew (--overwrite)"
@@ -149,7 +153,45 @@ def discard_other(directory: Path, config: dict[str, Any]) -> None:
 def steps_done(directory: Path) -> int:
     """How many steps the checkpoint of a run holds."""
     path = directory / CHECKPOINT
-    return int(checkpoints.read_description(path)["step"]) if path.exists() else 0
+    return RunProgress.read(path).step if path.exists() else 0
+
+
+class _Progress(TypedDict):
+    """What the description of a run's checkpoint says about its training."""
+
+    seeds: list[int]
+    step: int
+    steps: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RunProgress:
+    """How far a run's checkpoint is."""
+
+    seeds: tuple[int, ...]
+    step: int  # done
+    steps: int  # to do in all
+    resumable: bool  # whether the optimizer's state is there, to train on
+
+    @classmethod
+    def read(cls, path: Path) -> RunProgress:
+        """What a checkpoint says, compared with what its optimizer has counted."""
+        counts, description = checkpoints.read(path, _is_count)
+        found = decode(_Progress, description, f"{path}, description")
+        seeds, step, steps = tuple(found["seeds"]), found["step"], found["steps"]
+        if not 0 <= step <= steps:
+            raise InputError(f"{path}, description.step is {step}; expected 0 to {steps}")
+        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
+            raise InputError(f"{path}, description.seeds is no list of different seeds from 0 to 2^32 - 1")
+        for name, count in counts.items():
+            if count.shape != (len(seeds),) or (count != step).any():
+                told = np.unique(count).tolist()[:3]
+                raise InputError(f"{path} is damaged: it says step {step}, but {name} counts {told}")
+        return cls(seeds, step, steps, bool(counts))
+
+
+def _is_count(name: str) -> bool:
+    return name.startswith("optimizer/") and name.endswith("/count")
 
 
 def training_seconds(directory: Path) -> float | None:
@@ -167,33 +209,89 @@ def track(directory: Path, tracking: Tracking) -> None:
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The rows of a run's metrics, but for one that a kill cut short; none where the file is gone."""
+    """The rows of a run's metrics, but for those that a kill cut short or that are damaged."""
     try:
-        text = (directory / METRICS).read_text()
-    except FileNotFoundError:
+        data = (directory / METRICS).read_bytes() if (directory / METRICS).is_file() else b""
+    except OSError:  # there is nothing in it that cannot be done without
         return []
     rows = []
-    for line in text.splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            break
-        if isinstance(row, dict) and {"step", "seconds"} <= row.keys():
-            rows.append(row)
+    for line in data.splitlines():
+        with contextlib.suppress(ValueError, RecursionError, InputError):
+            row = decode(_Row, json.loads(line), "row")
+            losses = {name: value for name, value in row.items() if name not in _Row.__annotations__}
+            rows.append(row | decode(dict[str, list[float]], losses, "row"))
     return rows
 
 
+class _Row(TypedDict):
+    """A row of the metrics, which has losses over seeds as well."""
+
+    step: int
+    seconds: float
+
+
+class _Weighting(TypedDict, total=False):
+    kind: str
+    top_fraction: float
+
+
+class _Method(TypedDict):
+    name: str
+    weighting: _Weighting
+
+
+class _Training(TypedDict):
+    steps: int
+    batch_size: int
+
+
+class _Hardware(TypedDict):
+    device: str
+    cores: int | None
+
+
+class _Sitting(TypedDict):
+    versions: dict[str, str]
+    hardware: _Hardware
+
+
+_Notes = TypedDict("_Notes", {"command": str, "dataset from": str, "preset": str}, total=False)
+
+
+class _Optional(TypedDict, total=False):
+    drawn: list[float] | None
+    later_sittings: list[_Sitting]
+    first_steps: int
+
+
+class _Config(_Sitting, _Optional):
+    """What config.json holds, as far as it is read again without the data."""
+
+    method: _Method
+    training: _Training
+    seeds: list[int]
+    horizon: int
+    dataset: dict[str, Any]
+    notes: _Notes
+
+
 def read_config(directory: Path) -> dict[str, Any]:
-    """The configuration of a run."""
+    """The configuration of a run, every value of its kind."""
     path = directory / CONFIG
     try:
-        config = json.loads(path.read_text())
+        config = read_json(path)
     except FileNotFoundError:
         raise InputError(f"{directory} is not a run directory: {CONFIG} is missing") from None
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: {error}") from error
     if not isinstance(config, dict) or "method" not in config:
         raise InputError(f"{path} does not describe a run")
+    config = decode(_Config, config, f"{path}: config")
+    for place, counts in (("seeds", config["seeds"]), ("training.steps", [config["training"]["steps"]])):
+        if not counts or min(counts) < (place != "seeds"):
+            raise InputError(f"{path}: config.{place} is {counts}")
+    try:
+        DatasetSummary.from_json(config["dataset"])
+    except InputError as error:
+        raise InputError(f"{path} is damaged: {error}") from error
     return config
 
 
@@ -205,74 +303,142 @@ class Keeper:
         self._directory = directory
         self._checkpoint = directory / CHECKPOINT
         self._metrics = directory / METRICS
-        self._description = description
+        self._config, self._description = config, description
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / CONFIG
-        if not holds_work(directory):
-            discard_other(directory, config)
-            write_atomically(path, json.dumps(config, indent=2) + "\n")
-        elif self._goes_on() and (kept := _with_sitting(read_config(directory), config)):
-            write_atomically(path, json.dumps(kept, indent=2) + "\n")
 
-    def _goes_on(self) -> bool:
-        """Whether there is something left to train of what was begun."""
-        return self._checkpoint.exists() and steps_done(self._directory) < self._description["steps"]
+    @property
+    def first_steps(self) -> int:
+        """The steps that the run was begun with; later commands may have asked for more."""
+        return _first_steps(read_config(self._directory))
 
     def resume(self, like: State) -> tuple[State, int, float]:
-        """The state to go on from, its step and the seconds it took: the checkpoint's, or the beginning."""
+        """The state to resume from, its step and the seconds it took: the checkpoint's, or the first."""
         import jax
 
         if not self._checkpoint.exists():
-            if any((self._directory / name).exists() for name in (SUMMARY, RESULTS)):
-                raise InputError(
-                    f"{self._directory} holds results without the parameters that they were measured with, "
-                    "so nothing can go on there; remove it to train anew"
-                )
-            self._metrics.unlink(missing_ok=True)
+            self._start()
             return like, 0, 0.0
-        tensors, description = checkpoints.read(self._checkpoint)
-        # Of logs that leave out the highest actions, only an environment tells how many there are.
-        was, now = (each["design"]["actions"].get("count") for each in (description, self._description))
-        if was != now:
-            raise InputError(
-                f"{self._directory} was trained for {was} actions, now there are {now}; "
-                "give another directory (--out), or remove this one to begin anew"
-            )
-        step = int(description["step"])
-        try:
-            parameters = checkpoints.unflatten("parameters", like.parameters, tensors)
-            optimizer = like.optimizer
-            if step < description["steps"]:
-                optimizer = checkpoints.unflatten("optimizer", like.optimizer, tensors)
-        except KeyError as error:
-            raise InputError(
-                f"{self._checkpoint} lacks {error}: it was written by another version of cwbc or optax"
-            ) from error
-        rows = [row for row in read_metrics(self._directory) if row["step"] <= step]
+        progress, steps = RunProgress.read(self._checkpoint), self._description["steps"]
+        is_over = progress.step == steps
+        tensors, description = checkpoints.read(
+            self._checkpoint, lambda name: not (is_over and name.startswith("optimizer/"))
+        )
+        self._check_alike(progress, description)
+        parameters = checkpoints.unflatten(self._checkpoint, "parameters", like.parameters, tensors)
+        optimizer = like.optimizer
+        if not is_over:
+            _check_resumable(self._directory, progress)
+            optimizer = checkpoints.unflatten(self._checkpoint, "optimizer", like.optimizer, tensors)
+        if not is_over or trains_on(self._directory, steps):
+            self._continue(progress.step)
+        rows = [row for row in read_metrics(self._directory) if row["step"] <= progress.step]
         write_atomically(self._metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
         state = dataclasses.replace(like, parameters=parameters, optimizer=optimizer)
         state = jax.tree.map(jax.numpy.asarray, state)
-        return state, step, rows[-1]["seconds"] if rows else 0.0
+        return state, progress.step, rows[-1]["seconds"] if rows else 0.0
+
+    def _start(self) -> None:
+        if any((self._directory / name).exists() for name in (SUMMARY, RESULTS)):
+            raise InputError(
+                f"{self._directory} holds results without the parameters that they were measured with, "
+                "so nothing can go on there; remove it to train anew"
+            )
+        discard_other(self._directory, self._config)
+        self._metrics.unlink(missing_ok=True)
+        write_atomically(self._directory / CONFIG, json.dumps(self._config, indent=2) + "\n")
+
+    def _continue(self, step: int) -> None:
+        """Note this sitting in the configuration; an evaluation of fewer steps is not that of the run now."""
+        kept = read_config(self._directory)
+        now = _with_sitting(kept, self._config)
+        if kept["training"]["steps"] < self._description["steps"]:
+            _set_evaluation_aside(self._directory, step)
+            now |= {name: self._config[name] for name in ("training", "notes")}
+            now["first_steps"] = _first_steps(kept)
+        if now != kept:
+            write_atomically(self._directory / CONFIG, json.dumps(now, indent=2) + "\n")
+
+    def _check_alike(self, progress: RunProgress, description: dict[str, Any]) -> None:
+        """Refuse the checkpoint of another run."""
+        from cwbc.design import Design
+
+        place = f"{self._checkpoint}, design"
+        was, now = Design.from_json(description.get("design"), place), self._description["design"]
+        # Of logs that leave out the highest actions, only an environment tells how many there are.
+        counts = (description["design"]["actions"].get("count"), now["actions"].get("count"))
+        if counts[0] != counts[1]:
+            raise InputError(
+                f"{self._directory} was trained for {counts[0]} actions, now there are {counts[1]}; "
+                "give another directory (--out), or remove this one to begin anew"
+            )
+        different = _differences(_nameless(was.to_json()), _nameless(now))
+        if list(progress.seeds) != self._description["seeds"]:
+            different["seeds"] = (list(progress.seeds), self._description["seeds"])
+        if different:
+            told = "; ".join(f"{name} was {old!r}, now {new!r}" for name, (old, new) in different.items())
+            raise InputError(f"{self._checkpoint} is of another run than {CONFIG} beside it: {told}")
 
     def save(
         self, state: State, step: int, statistics: dict[str, Any], before_replacing: Callable[[], None]
     ) -> None:
         """Replace the checkpoint, unless `before_replacing` raises."""
         tensors = checkpoints.flatten("parameters", state.parameters) | statistics
-        if step < self._description["steps"]:  # a finished run has no more use for the optimizer's moments
-            tensors |= checkpoints.flatten("optimizer", state.optimizer)
+        tensors |= checkpoints.flatten("optimizer", state.optimizer)  # of a finished run, too: to train on
         checkpoints.write(self._checkpoint, tensors, {**self._description, "step": step}, before_replacing)
 
     def record(self, row: dict[str, Any]) -> None:
         """Add a line to the metrics."""
-        with self._metrics.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        with open_to_append(self._metrics) as file:
+            file.write(f"{json.dumps(row)}\n".encode())
 
 
-def _with_sitting(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
+def _nameless(design: dict[str, Any]) -> dict[str, Any]:
+    """A design without what its method is called, in which lists and tuples are the same."""
+    method = {name: value for name, value in design["method"].items() if name != "name"}
+    plain: dict[str, Any] = json.loads(json.dumps({**design, "method": method}))
+    return plain
+
+
+def _first_steps(config: dict[str, Any]) -> int:
+    return int(config.get("first_steps", config["training"]["steps"]))
+
+
+def trains_on(directory: Path, steps: int) -> bool:
+    """Whether a run was begun with fewer steps, so that a command with these trains it on."""
+    return (directory / CONFIG).exists() and read_config(directory)["training"]["steps"] < steps
+
+
+def _check_resumable(directory: Path, progress: RunProgress) -> None:
+    if progress.step and not progress.resumable:
+        raise InputError(
+            f"{directory} was trained to its end, {progress.step:,} steps, by a version of cwbc that did not "
+            "keep the optimizer's state, so it cannot be trained on; give another directory (--out), or "
+            "start over (--overwrite)"
+        )
+
+
+def _set_evaluation_aside(directory: Path, step: int) -> None:
+    """Move what was evaluated after fewer steps into a folder of its own."""
+    found = [name for name in (SUMMARY, RESULTS, *REPORT) if (directory / name).exists()]
+    if not found:
+        return
+    folder = earlier_evaluation(directory, step)
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a symbolic link, and nothing is moved through it; remove it")
+    folder.mkdir(exist_ok=True)
+    for name in found:  # the summary first: without it, the rest is no evaluation
+        os.replace(directory / name, folder / name)
+
+
+def earlier_evaluation(directory: Path, step: int) -> Path:
+    """Where the evaluation of a run is kept that was trained on since."""
+    return directory / f"after-{step}-steps"
+
+
+def _with_sitting(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     """The configuration with this sitting's versions and hardware added, if they are new to it."""
     known, (sitting,) = sittings(kept), sittings(now)
-    return None if sitting in known else {**kept, "later_sittings": [*known[1:], sitting]}
+    return {**kept} if sitting in known else {**kept, "later_sittings": [*known[1:], sitting]}
 
 
 def sittings(config: dict[str, Any]) -> list[dict[str, Any]]:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from cwbc.conditioning import Condition
 from cwbc.design import Design
 from cwbc.device import Place, default_place, on_cpu
+from cwbc.diagnostics import training_warnings
 from cwbc.errors import DivergenceError
 from cwbc.memory import check_training
-from cwbc.methods import Method, Training
+from cwbc.methods import Method, Training, to_json
 from cwbc.policy import Policies
-from cwbc.runs import Keeper, configuration, held, track
+from cwbc.runs import Keeper, configuration, held, read_metrics, track
 from cwbc.sampling import Source, in_host_memory, raised_share, to_device
 from cwbc.tracking import Tracking
 from cwbc.trajectories import Trajectories
@@ -97,7 +98,7 @@ def train_together(
     on_device = (data_on or default_place(data.nbytes)) == "device"
     behind = [run for run in runs if run.step < settings.steps]
     for lot in _side_by_side(behind, data) if on_device else [[run] for run in behind]:
-        methods = [run.policies.design.method for run in lot]
+        methods = [run.method for run in lot]
         source = to_device(data, *methods) if on_device else in_host_memory(data, *methods)
 
         def tell(step: int, lot: list[_Run] = lot) -> None:
@@ -107,19 +108,26 @@ def train_together(
                 progress(sum(run.step for run in runs) // len(runs))
 
         _Loop(lot, settings, source, tell, should_stop, before_writing).run()
-    return [dataclasses.replace(run.policies, parameters=run.state.parameters) for run in runs]
+    return [_trained(run) for run in runs]
 
 
 @dataclasses.dataclass
 class _Run:
     """One method while it is trained."""
 
+    method: Method  # fitted to the data, with the warm-up that it began with
     policies: Policies  # as they were
     keeper: Keeper | None
     tracking: Tracking
     state: State
     step: int
     seconds: float
+    metrics: list[dict[str, Any]]  # of all its sittings
+
+
+def _trained(run: _Run) -> Policies:
+    warnings = training_warnings(run.metrics, run.policies.seeds, to_json(run.method))
+    return dataclasses.replace(run.policies, parameters=run.state.parameters, warnings=tuple(warnings))
 
 
 def _begun(
@@ -133,8 +141,8 @@ def _begun(
 ) -> _Run:
     design = Design.fit(method, data, settings.context)
     about = _about(data)
-    keeper = None
-    state, step, seconds = initialize(design, settings, seeds), 0, 0.0
+    keeper, metrics = None, []
+    state, step, seconds, first_steps = initialize(design, settings, seeds), 0, 0.0, settings.steps
     if directory is not None:
         config = configuration(data, design, settings, seeds, notes)
         description = {
@@ -145,9 +153,18 @@ def _begun(
         }
         keeper = Keeper(directory, config, description)
         state, step, seconds = keeper.resume(state)
+        first_steps, metrics = keeper.first_steps, read_metrics(directory)
         track(directory, tracking)
     policies = Policies(design, state.parameters, seeds, *data.observation_statistics, about)
-    return _Run(policies, keeper, tracking, state, step, seconds)
+    begun = _as_begun(design.method, first_steps)
+    return _Run(begun, policies, keeper, tracking, state, step, seconds, metrics)
+
+
+def _as_begun(method: Method, first_steps: int) -> Method:
+    """The method with its warm-up limited to a tenth of the steps that its training was begun with."""
+    # Trained on, it would otherwise go back to a lower learning rate, or change it after the fact.
+    warmup = min(method.optimizer.warmup_steps, first_steps // 10)
+    return dataclasses.replace(method, optimizer=dataclasses.replace(method.optimizer, warmup_steps=warmup))
 
 
 def _side_by_side(runs: list[_Run], data: Trajectories) -> list[list[_Run]]:
@@ -218,15 +235,16 @@ class _Loop:
         self.before_writing()
         for run, rows in self._rows():
             _check_finite(values["loss"][:, rows], run.policies, first_step)
+            means = {name: value[:, rows].mean(axis=0).tolist() for name, value in values.items()}
+            row = {"step": step, "seconds": round(run.seconds + seconds, 3), **means}
+            run.metrics.append(row)
             if run.keeper is not None:
-                means = {name: value[:, rows].mean(axis=0).tolist() for name, value in values.items()}
-                row = {"step": step, "seconds": round(run.seconds + seconds, 3), **means}
                 run.keeper.record(row)
                 run.tracking.record(row)
         self.progress(step)
 
     def _save(self, state: State, step: int) -> None:
-        finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state.parameters)
+        finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state)
         healthy = np.all(jax.tree.leaves(finite), axis=0)
         for run, rows in self._rows():
             run.state = jax.tree.map(lambda x, rows=rows: x[rows], state)

@@ -75,3 +75,25 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     checkpoints.write(tmp_path / "other", {"x": np.zeros(1)}, {})
     with pytest.raises(InputError, match="holds no behaviour"):
         load(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("actor/second/bias", np.nan, "the tensor actor/second/bias has nan"),
+        ("low", np.inf, "the tensor low has inf"),
+        ("actor/output/bias", None, r"the tensor actor/output/bias is \[2\] of float16; expected \["),
+        ("actor/third/bias", 0.0, "holds no behaviour"),
+    ],
+)
+def test_a_behaviour_that_does_not_fit_is_refused(
+    tmp_path: Path, name: str, value: float | None, message: str
+) -> None:
+    path = tmp_path / "behaviour.safetensors"
+    behaviour().save(path)
+    tensors, _ = checkpoints.read(path)
+    other = np.zeros(2, np.float16) if name not in tensors else tensors[name].copy()
+    tensors[name] = np.resize(other, 2) if value is None else np.full_like(other, value)
+    checkpoints.write(path, tensors, {})
+    with pytest.raises(InputError, match=message):
+        load(path)

@@ -262,3 +262,11 @@ def test_groups_within_groups_are_not_looked_into(tmp_path: Path, monkeypatch: p
             group = group.create_group("g")
     monkeypatch.setattr(h5py.h5o, "visit", lambda *_, **__: pytest.fail("it looks at all of them"))
     assert load(path).steps == 6
+
+
+def test_writing_replaces_a_link_and_leaves_its_file(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "data.hdf5").symlink_to(tmp_path / "victim")
+    hdf5.write(tmp_path / "data.hdf5", load(write_d4rl(tmp_path / "mine.hdf5")))
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert load(tmp_path / "data.hdf5").episodes == 3

@@ -3,12 +3,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import errno
 import io
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -70,9 +72,8 @@ def test_what_was_measured_is_written_as_long_as_it_may(tmp_path: Path) -> None:
             write_measured(folder, [SWEEP], DATASET, {}, may)
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    whole = measured(3)
-    assert measured(0) == measured(1) == {}
-    assert measured(2) == {"results.csv": whole["results.csv"]}
+    whole = measured(1)
+    assert measured(0) == {}
     write_report(tmp_path, [SWEEP], DATASET, {})
     assert whole == {name: (tmp_path / name).read_bytes() for name in ("results.csv", "summary.json")}
     other = dataclasses.replace(SWEEP, returns=RETURNS + 1)
@@ -80,25 +81,55 @@ def test_what_was_measured_is_written_as_long_as_it_may(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("*.*")} == {"results.csv", "summary.json"}  # no old pictures
 
 
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+OTHERS = [
+    (dataclasses.replace(SWEEP, returns=RETURNS + 1), DATASET),
+    (SWEEP, dataclasses.replace(DATASET, environment="Hopper-v4")),
+]
+
+
 @pytest.mark.usefixtures("no_pictures")
-def test_a_report_that_is_cut_short_passes_for_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("sweep", "dataset"), [(SWEEP, DATASET), *OTHERS])
+def test_a_full_disk_leaves_the_old_report_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweep: Sweep, dataset: DatasetSummary
 ) -> None:
-    """results.csv is new then, and summary.json would still tell where the old ones were measured."""
+    write_report(tmp_path, [SWEEP], DATASET, {})
+    before, sync = contents(tmp_path), os.fsync
+    for writes in range(5):  # results, two tables, the page, and the summary
+        left = iter([True] * writes)
+
+        def fsync(descriptor: int, left: Iterator[bool] = left) -> None:
+            if not next(left, False):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            sync(descriptor)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fsync)
+            with pytest.raises(OSError, match="cannot be written"):
+                write_report(tmp_path, [sweep], dataset, {"preset": "paper"})
+        assert contents(tmp_path) == before
+    write_report(tmp_path, [sweep], dataset, {"preset": "paper"})
+    assert contents(tmp_path)["report.html"] != before["report.html"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize(("sweep", "dataset"), OTHERS)
+def test_a_report_that_is_cut_short_passes_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweep: Sweep, dataset: DatasetSummary
+) -> None:
+    """results.csv may be new then, and summary.json would still tell where the old ones were measured."""
     write_report(tmp_path, [SWEEP], DATASET, {})
     path, before = tmp_path / "summary.json", (tmp_path / "summary.json").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("cwbc.reporting.report_page", cut_short)
+        patch.setattr(os, "replace", cut_short)
         with pytest.raises(KeyboardInterrupt):  # the same once more: nothing that was measured is lost
             write_report(tmp_path, [SWEEP], DATASET, {"preset": "paper"})
         assert path.read_bytes() == before
-        elsewhere = dataclasses.replace(DATASET, environment="Hopper-v4")
         with pytest.raises(KeyboardInterrupt):
-            write_report(tmp_path, [SWEEP], elsewhere, {})
-        assert not path.exists()
-        path.write_bytes(before)
-        with pytest.raises(KeyboardInterrupt):
-            write_report(tmp_path, [dataclasses.replace(SWEEP, returns=RETURNS + 1)], DATASET, {})
+            write_report(tmp_path, [sweep], dataset, {})
         assert not path.exists()
     check_place(tmp_path)  # it may be written again
     write_report(tmp_path, [SWEEP], DATASET, {})

@@ -11,6 +11,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pages
 import pytest
 from hand_made import FALLS, HOLDS, curves, outcome
 from hypothesis import given
@@ -31,10 +32,7 @@ from cwbc.studies import own
 
 TWO = ("hopper-medium", "walker2d-medium")
 CONFIG = {
-    "method": {"name": "rvs", "weighting": {"kind": "ByLength"}},
-    "training": {"steps": 20, "batch_size": 4},
-    "seeds": [0, 1],
-    "notes": {},
+    **pages.CONFIG,
     "versions": {"cwbc": "0.0"},
     "hardware": {"device": "abacus", "cores": 2},
 }

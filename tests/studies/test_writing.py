@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from hand_made import HOLDS, curves
 
 from cwbc.evidence.distributions import Distribution
 from cwbc.evidence.item import Findings
-from cwbc.files import write_atomically
 from cwbc.grids.outcomes import Results
 from cwbc.studies import places, writing
 from cwbc.studies.writing import File, Report
@@ -48,7 +48,7 @@ def cut_off(out: Path, told: Report, count: int) -> bool:
     """Write a report until this many files were written or removed; whether that was too early."""
     changes = itertools.count()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "write_atomically", killed_after(count, write_atomically, changes))
+        patch.setattr(os, "replace", killed_after(count, os.replace, changes))
         patch.setattr(Path, "unlink", killed_after(count, Path.unlink, changes))
         try:
             writing.write(out, told)

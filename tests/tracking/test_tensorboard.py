@@ -19,6 +19,7 @@ from toys import toy_data
 import cwbc
 from cwbc import training
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import InputError
 from cwbc.methods import parse, small
 from cwbc.results import Sweep
 from cwbc.tracking import Tracking
@@ -159,3 +160,16 @@ def test_what_was_achieved_without_a_target_stands_at_step_0(tmp_path: Path) -> 
     files = EventFiles(tmp_path, {"seeds": [0, 1, 2]}, [])
     files.show(once("bc", 4.0, 5.0, 6.0), DatasetSummary.of(with_returns(0.0, 10.0)))
     assert read(tmp_path, "mean")["sweep/return"] == [(0, 5.0)]
+
+
+def test_nothing_behind_a_link_is_written_or_removed(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs" / "seed-0" / "events.out.tfevents.1"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "events").symlink_to(tmp_path / "theirs")
+    with pytest.raises(InputError, match="events is a symbolic link"):
+        EventFiles(tmp_path / "run", {"seeds": [0]}, [])
+    discard(tmp_path / "run")
+    assert theirs.read_text() == "precious"
+    assert list(theirs.parent.iterdir()) == [theirs]

@@ -83,7 +83,7 @@ class Album:
         state = fresh
         if step:
             tensors, _ = checkpoints.read(self._directory / CHECKPOINT)
-            state = checkpoints.unflatten("state", fresh, tensors)
+            state = checkpoints.unflatten(self._directory / CHECKPOINT, "state", fresh, tensors)
         else:
             # First of all: from here on the directory is this training's, whatever else is still in it.
             self.checkpoint(state, step)
@@ -128,7 +128,8 @@ class Album:
         """What the replays hold, [seed, row, column], on disk: a training that is cut off loses nothing."""
         path = self._directory / _HISTORY
         if step:
-            return np.lib.format.open_memmap(path, "r+")
+            return _kept_history(path, shape)
+        path.unlink(missing_ok=True)  # rather than overwritten: a link there would lead elsewhere
         history = np.lib.format.open_memmap(path, "w+", np.float32, shape)
         if hasattr(os, "posix_fallocate"):  # a full disk is told now, rather than by a crash later
             with path.open("r+b") as file:
@@ -181,6 +182,20 @@ class Album:
             self._series[row] = dataclasses.replace(own, snapshots=(*own.snapshots, snapshot))
             self._series[row].write()
             self._report(own.seed, snapshot)
+
+
+def _kept_history(path: Path, shape: tuple[int, int, int]) -> np.memmap[Any, np.dtype[np.float32]]:
+    """What the replays of an earlier sitting hold."""
+    if not path.is_file() or path.is_symlink():
+        raise InputError(f"{path} is no plain file; --overwrite starts over")
+    try:
+        history = np.lib.format.open_memmap(path, "r+")
+        found = (history.dtype, history.shape[0], *history.shape[2:])
+    except (ValueError, OSError, SyntaxError) as error:
+        raise InputError(f"{path} is damaged: {error}; --overwrite starts over") from error
+    if found != (np.float32, shape[0], shape[2]):  # its rows are as many as that training could fill
+        raise InputError(f"{path} is the replay of another training; --overwrite starts over")
+    return history
 
 
 def begun(directory: Path) -> dict[str, Any]:

@@ -109,10 +109,18 @@ class Behaviour:
 def load(path: Path) -> Behaviour:
     """A behaviour from the file that save made."""
     tensors, _ = checkpoints.read(path)
-    actor = checkpoints.nested("actor", tensors)
-    if set(actor) != set(_LAYERS) or not {"low", "high"} <= set(tensors):
+    layers = [tensors.get(f"actor/{name}/weight") for name in _LAYERS]
+    if any(layer is None or layer.ndim != 2 for layer in layers) or not {"low", "high"} <= set(tensors):
         raise InputError(f"{path} holds no behaviour")
-    return Behaviour.of(actor, tensors["low"], tensors["high"])
+    sizes = [layer.shape[0] for layer in layers if layer is not None] + [2 * tensors["low"].size]
+    shapes = {f"actor/{name}/weight": sizes[i : i + 2] for i, name in enumerate(_LAYERS)}
+    shapes |= {f"actor/{name}/bias": [sizes[i + 1]] for i, name in enumerate(_LAYERS)}
+    shapes |= {name: [tensors["low"].size] for name in ("low", "high")}
+    if shapes.keys() != tensors.keys():
+        raise InputError(f"{path} holds no behaviour")
+    for name, shape in shapes.items():
+        checkpoints.check_tensor(path, name, tensors[name], tuple(shape), np.dtype(np.float16))
+    return Behaviour.of(checkpoints.nested("actor", tensors), tensors["low"], tensors["high"])
 
 
 def scale(actions: Floats, low: NDArray[np.float32], high: NDArray[np.float32]) -> NDArray[np.float32]:

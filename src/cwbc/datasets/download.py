@@ -16,13 +16,13 @@ import urllib.request
 from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
 from cwbc.datasets.decoding import check_regular
 from cwbc.datasets.source import Progress
 from cwbc.errors import InputError
-from cwbc.files import write_atomically
+from cwbc.files import open_to_append, write_atomically
 
 _BLOCK = 1 << 20  # bytes: the most held in memory, and the least that counts as progress
 _LONGEST_WAIT = 60.0  # seconds between two attempts, also where a server asks for more
@@ -241,7 +241,8 @@ def _begin(url: str, path: Path, headers: Message) -> _Resource:
     known = length.isdecimal() and not headers["Transfer-Encoding"]
     resource = _Resource(url, headers["ETag"], headers["Last-Modified"], int(length) if known else None)
     # Emptied, and on disk, before the note: no crash leaves old bytes under the new file's name.
-    with _writing(path, "wb"):
+    path.unlink(missing_ok=True)  # rather than emptied: a link there would lead elsewhere
+    with _writing(path):
         pass
     write_atomically(_note(path), json.dumps(dataclasses.asdict(resource)))
     return resource
@@ -270,7 +271,7 @@ def _receive(
 ) -> None:
     """Add to the file what comes, tell it, and leave it safe on disk; `done` bytes are there already."""
     total = part.total
-    with _writing(path, "ab") as file:
+    with _writing(path) as file:
         if progress:
             progress(done, total)
         since, before = _clock(), done
@@ -296,10 +297,10 @@ def _receive(
 
 
 @contextlib.contextmanager
-def _writing(path: Path, mode: Literal["ab", "wb"]) -> Iterator[IO[bytes]]:
-    """A file, safe on disk at the end; what is wrong with the disk is told with its name."""
+def _writing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to add to, safe on disk at the end; what is wrong with the disk is told with its name."""
     try:
-        with open(path, mode, opener=_not_through_links) as file:
+        with open_to_append(path) as file:
             try:
                 yield file
             finally:
@@ -308,10 +309,6 @@ def _writing(path: Path, mode: Literal["ab", "wb"]) -> Iterator[IO[bytes]]:
         if error.filename is None and error.errno:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
-
-
-def _not_through_links(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _read(response: Any, size: int, timeout: float) -> bytes:

@@ -58,7 +58,7 @@ def write(path: Path, data: Trajectories) -> None:
     ended = np.repeat(data.terminated, data.lengths)
     _check_room(path, data.nbytes + 2 * data.steps)
     path.unlink(missing_ok=True)
-    with _writing(path), h5py.File(path, "x") as file:  # anew: "w" would write through a link
+    with _writing(path), h5py.File(path, "x") as file:  # "w" would empty what a link there leads to
         file["observations"] = data.observations
         file["actions"] = data.actions
         file["rewards"] = data.rewards

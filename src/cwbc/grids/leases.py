@@ -155,7 +155,7 @@ def _owner(path: Path) -> dict[str, Any]:
 def _now(folder: Path) -> float:
     """The time by the clock of the file system: those of two hosts may differ."""
     probe = folder / f".now-{uuid.uuid4().hex}"
-    probe.touch()
+    probe.touch(exist_ok=False)
     try:
         return probe.stat().st_mtime
     finally:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
-
 from cwbc.errors import InputError, unknown
 from cwbc.grids import local
 from cwbc.grids.cells import Cell, several
@@ -19,7 +17,7 @@ from cwbc.grids.outcomes import Results
 from cwbc.grids.prepared import ROOT
 from cwbc.grids.standing import shown
 from cwbc.interrupts import remarks
-from cwbc.plain_text import say
+from cwbc.plain_text import PlainConsole, say
 from cwbc.training import Interrupted
 
 
@@ -49,7 +47,7 @@ def run(
         from cwbc.grids import on_ray
 
         run_all = functools.partial(on_ray.run, address=address)
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     with shown(console) as show, _stoppable(console) as is_stopping:
         with contextlib.suppress(Interrupted):
             results = run_all(cells, root, progress=show, should_stop=is_stopping)
@@ -61,7 +59,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _stoppable(console: Console) -> Iterator[Callable[[], bool]]:
+def _stoppable(console: PlainConsole) -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C was pressed once; a second time it interrupts as ever."""
     is_main = threading.current_thread() is threading.main_thread()  # which alone can listen
     if not is_main or signal.getsignal(signal.SIGINT) is None:  # not of Python, so it could not be set back

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cwbc.dataset_summary import DatasetSummary
-from cwbc.files import write_atomically
+from cwbc.errors import InputError
+from cwbc.files import read_json, read_text, write_together
 from cwbc.intervals import meaning
 from cwbc.recommendation import recommend
 from cwbc.reporting.figures import reliability_figure
@@ -19,7 +20,7 @@ from cwbc.reporting.report import report_page, scores_table, undefined
 from cwbc.reporting.training import Histories
 from cwbc.reporting.training_figures import returns_figure, training_figure
 from cwbc.results import MethodSummary, Sweep, results_text, summarize
-from cwbc.runs import REPORT, RESULTS, SUMMARY
+from cwbc.runs import CONFIG, PAGE, REPORT, RESULTS, SUMMARY
 from cwbc.tasks import landmarks
 from cwbc.wording import value_and_interval
 
@@ -66,24 +67,19 @@ def write_report(
     methods = summary["methods"]
     scores = scores_table(methods, dataset)
     known = histories or {}
-    written: dict[str, str | bytes | None] = {
+    contents: dict[str, str | bytes | None] = {
         "scores.md": scores.to_markdown(),
         "scores.csv": scores.to_csv(),
         "reliability.png": reliability_figure(sweeps, dataset),
-        "training.png": training_figure(known, dataset, list(methods)),
+        "training.png": training_figure(known, dataset, list(methods)),  # None removes that of other runs
         "returns.png": returns_figure(known, dataset, list(methods)),
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    _write_results(directory, sweeps, summary)
-    for name, content in written.items():
-        if content is None:
-            (directory / name).unlink(missing_ok=True)  # about other runs than these
-        else:
-            write_atomically(directory / name, content)
-    files = {name: what for name, what in FILES.items() if name == SUMMARY or (directory / name).exists()}
+    there = {RESULTS, SUMMARY, *(name for name, content in contents.items() if content is not None)}
+    there |= {CONFIG} if (directory / CONFIG).exists() else set()
+    files = {name: what for name, what in FILES.items() if name in there}
     page = report_page(sweeps, methods, dataset, provenance, known, files)
-    write_atomically(directory / "report.html", page.to_html())
-    _write_summary(directory, summary)
+    directory.mkdir(parents=True, exist_ok=True)
+    _write(directory, sweeps, summary, {**contents, PAGE: page.to_html()})
     return summary
 
 
@@ -94,12 +90,11 @@ def write_measured(
     measured_with: Mapping[str, dict[str, str]],
     before_replacing: Callable[[], None],
     training_warnings: Mapping[str, Sequence[str]] | None = None,
-) -> None:
-    """Write results.csv and summary.json alone, each unless `before_replacing` raises."""
+) -> Summary:
+    """Write results.csv and summary.json alone, unless `before_replacing` raises."""
     summary = _summary(sweeps, dataset, measured_with, training_warnings or {})
-    before_replacing()
-    _write_results(directory, sweeps, summary, before_replacing)
-    _write_summary(directory, summary, before_replacing)
+    _write(directory, sweeps, summary, {}, before_replacing)
+    return summary
 
 
 def _summary(
@@ -123,33 +118,31 @@ def _summary(
     }
 
 
-def _write_results(
+def _write(
     directory: Path,
     sweeps: Sequence[Sweep],
     summary: Summary,
+    beside: Mapping[str, str | bytes | None],
     before_replacing: Callable[[], None] = lambda: None,
 ) -> None:
-    text = results_text(sweeps, _dataset(summary).task)
-    if not _holds(directory, text, summary["dataset"]):
-        for name in (SUMMARY, *REPORT):  # first: beside other results they would tell lies
-            (directory / name).unlink(missing_ok=True)
-    write_atomically(directory / RESULTS, text, before_replacing)
-
-
-def _write_summary(
-    directory: Path, summary: Summary, before_replacing: Callable[[], None] = lambda: None
-) -> None:
-    """To be written last: it is what tells that all is there."""
-    text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
-    write_atomically(directory / SUMMARY, text, before_replacing)
+    """Replace results, summary and what lies beside them; where that fails, the old ones all stay."""
+    results = results_text(sweeps, _dataset(summary).task)
+    contents: dict[str, str | bytes | None] = {RESULTS: results}
+    is_new = not _holds(directory, results, summary["dataset"])
+    if is_new:
+        contents |= dict.fromkeys(REPORT)  # beside other results they would tell lies
+    # The summary last: it is what tells that all is there.
+    contents |= {**beside, SUMMARY: json.dumps(summary, indent=2, allow_nan=False) + "\n"}
+    files = {directory / name: content for name, content in contents.items()}
+    write_together(files, before_replacing, withdrawn=[directory / SUMMARY] if is_new else [])
 
 
 def _holds(directory: Path, results: str, dataset: dict[str, Any]) -> bool:
     """Whether a directory has just these results: shown anew, they must not be lost by a kill."""
     try:
-        kept = json.loads((directory / SUMMARY).read_text())["dataset"]
-        return bool(kept == dataset) and (directory / RESULTS).read_bytes() == results.encode()
-    except (OSError, ValueError, KeyError, TypeError):
+        kept = read_json(directory / SUMMARY)["dataset"]
+        return bool(kept == dataset) and read_text(directory / RESULTS) == results
+    except (OSError, InputError, KeyError, TypeError):
         return False
 
 

@@ -129,7 +129,7 @@ def _words(weighting: Mapping[str, Any]) -> str:
             return "every step alike"
         case "ByReturn":
             return "by return"
-        case "TopFraction":
+        case "TopFraction" if "top_fraction" in weighting:
             return f"the best {percent(weighting['top_fraction'])}"
         case kind:
             return str(kind)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import InputError
 from cwbc.evidence.item import Findings
 from cwbc.evidence.naming import distinct_names, file_names
-from cwbc.files import write_atomically
+from cwbc.files import read_json, write_together
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.reporting.figures import reliability_figure
 from cwbc.reporting.page import Page, Section, facts, folded, links, paragraph
@@ -64,12 +65,13 @@ def write(out: Path, report: Report) -> list[str]:
     files = [PAGE, SUMMARY, *beside]
     summary = json.dumps({**_summary(report), "files": files}, indent=2, allow_nan=False) + "\n"
     # Whatever is cut off here, the next report finds a summary that says whose files these are, and which.
-    for name in _earlier(out):
-        if name not in files:  # about other cells than these
-            (out / name).unlink(missing_ok=True)
-    written = {SUMMARY: summary} | {name: file.content for name, file in beside.items()} | {PAGE: page}
-    for name, content in written.items():
-        write_atomically(out / name, content)
+    contents: dict[str, str | bytes | None] = {
+        name: None  # about other cells than these
+        for name in _earlier(out)
+        if name not in files
+    }
+    contents |= {SUMMARY: summary} | {name: file.content for name, file in beside.items()} | {PAGE: page}
+    write_together({out / name: content for name, content in contents.items()})
     return files
 
 
@@ -88,8 +90,8 @@ def _beside(report: Report) -> dict[str, File]:
 def _earlier(out: Path) -> list[str]:
     """The files that an earlier report left here."""
     try:
-        names = json.loads((out / SUMMARY).read_text())["files"]
-    except (OSError, ValueError, TypeError, KeyError):
+        names = list(read_json(out / SUMMARY)["files"])
+    except (OSError, InputError, TypeError, KeyError):
         return []
     return [name for name in names if isinstance(name, str) and Path(name).name == name]
 

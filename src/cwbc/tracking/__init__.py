@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import need_extra, unknown
+from cwbc.plain_text import printable
 from cwbc.results import Sweep
 from cwbc.tracking.tensorboard import EventFiles
 from cwbc.tracking.weights_and_biases import WandbRun
@@ -89,7 +90,7 @@ class Tracking:
         except Exception as error:  # whatever it is: no picture is worth a training
             self._trackers.pop(name, None)
             self._names = [each for each in self._names if each != name]
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = printable(" ".join(str(error).split())) or type(error).__name__
             self._tell(
                 f"{name} is told no more ({reason}); the run goes on, and the same command later shows it all"
             )

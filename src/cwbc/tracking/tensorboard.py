@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.errors import InputError
+from cwbc.files import create, open_to_append
 from cwbc.results import Sweep
 from cwbc.tracking.event_files import event, first_event
 
@@ -22,6 +24,9 @@ class EventFiles:
     """The curves of a run: TensorBoard shows each seed, and the mean of them all, as a run of its own."""
 
     def __init__(self, directory: Path, config: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        for folder in (directory / EVENTS, *(directory / EVENTS).glob("*")):
+            if folder.is_symlink():  # what lies behind it is not ours to remove
+                raise InputError(f"{folder} is a symbolic link, and event files are not written through one")
         old = _files(directory)
         runs = [f"seed-{seed}" for seed in config["seeds"]]
         runs += ["mean"] if len(runs) > 1 else []
@@ -33,7 +38,8 @@ class EventFiles:
         for number, path in enumerate(self._paths):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Not aside: TensorBoard takes every file with such a name, and is used to files that grow.
-            path.write_bytes(first_event(self._began) + b"".join(events[number] for events in written))
+            with create(path) as file:
+                file.write(first_event(self._began) + b"".join(events[number] for events in written))
         for path in old:
             path.unlink()
 
@@ -71,7 +77,7 @@ class EventFiles:
 
     def _append(self, events: list[bytes]) -> None:
         for path, added in zip(self._paths, events, strict=True):
-            with path.open("ab") as file:
+            with open_to_append(path) as file:
                 file.write(added)
 
 
@@ -86,4 +92,8 @@ def discard(directory: Path) -> None:
 
 
 def _files(directory: Path) -> list[Path]:
-    return list((directory / EVENTS).glob(f"*/{_NAME}*"))
+    """Our event files, and none that a link leads to."""
+    folders = [folder for folder in (directory / EVENTS).glob("*") if not folder.is_symlink()]
+    if (directory / EVENTS).is_symlink():
+        return []
+    return [path for folder in folders for path in folder.glob(f"{_NAME}*")]
