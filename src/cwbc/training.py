@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from cwbc.design import Design
 from cwbc.device import Place, default_place, on_cpu
 from cwbc.errors import DivergenceError
+from cwbc.keeper import Keeper
 from cwbc.methods import Method, Training
 from cwbc.policy import Policies
-from cwbc.runs import Keeper, configuration, held, track
+from cwbc.runs import configuration, held, track
 from cwbc.sampling import Source, in_host_memory, raised_share, to_device
 from cwbc.tracking import Tracking
 from cwbc.trajectories import Trajectories
