@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -21,7 +21,7 @@ from cwbc import checkpoints
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.dataset_summary import DatasetSummary
 from cwbc.errors import InputError
-from cwbc.files import LOCK, is_aside, locked, open_to_append, read_json, write_atomically
+from cwbc.files import LOCK, is_aside, locked, read_json
 from cwbc.json_values import decode
 from cwbc.tracking import Tracking, tensorboard
 from cwbc.trajectories import Trajectories
@@ -29,7 +29,6 @@ from cwbc.trajectories import Trajectories
 if TYPE_CHECKING:
     from cwbc.design import Design
     from cwbc.methods import Training
-    from cwbc.updates import State
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
@@ -93,7 +92,7 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
     changes = _changes(directory, config)
     if changes.keys() == {"training.steps"} and trains_on(directory, config["training"]["steps"]):
         if (directory / CHECKPOINT).exists() and not overwrite:
-            _check_resumable(directory, RunProgress.read(directory / CHECKPOINT))
+            check_resumable(directory, RunProgress.read(directory / CHECKPOINT))
         return
     different = [f"{name} was {old!r}, now {new!r}" for name, (old, new) in changes.items()]
     if different and holds_work(directory) and not overwrite:
@@ -108,7 +107,7 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
 
 def _changes(directory: Path, config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """In what a run was begun otherwise: was and now, by the names of the settings."""
-    found = _differences(identity(read_config(directory)), identity(config))
+    found = differences(identity(read_config(directory)), identity(config))
     if None in found.get("dataset.environment", ()):
         # To name an environment makes no other run: what training takes from it is compared by itself.
         del found["dataset.environment"]
@@ -295,111 +294,8 @@ def read_config(directory: Path) -> dict[str, Any]:
     return config
 
 
-class Keeper:
-    """The files of a run while it is trained."""
-
-    def __init__(self, directory: Path, config: dict[str, Any], description: dict[str, Any]) -> None:
-        check_same(directory, config)
-        self._directory = directory
-        self._checkpoint = directory / CHECKPOINT
-        self._metrics = directory / METRICS
-        self._config, self._description = config, description
-        directory.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def first_steps(self) -> int:
-        """The steps that the run was begun with; later commands may have asked for more."""
-        return _first_steps(read_config(self._directory))
-
-    def resume(self, like: State) -> tuple[State, int, float]:
-        """The state to resume from, its step and the seconds it took: the checkpoint's, or the first."""
-        import jax
-
-        if not self._checkpoint.exists():
-            self._start()
-            return like, 0, 0.0
-        progress, steps = RunProgress.read(self._checkpoint), self._description["steps"]
-        is_over = progress.step == steps
-        tensors, description = checkpoints.read(
-            self._checkpoint, lambda name: not (is_over and name.startswith("optimizer/"))
-        )
-        self._check_alike(progress, description)
-        parameters = checkpoints.unflatten(self._checkpoint, "parameters", like.parameters, tensors)
-        optimizer = like.optimizer
-        if not is_over:
-            _check_resumable(self._directory, progress)
-            optimizer = checkpoints.unflatten(self._checkpoint, "optimizer", like.optimizer, tensors)
-        if not is_over or trains_on(self._directory, steps):
-            self._continue(progress.step)
-        rows = [row for row in read_metrics(self._directory) if row["step"] <= progress.step]
-        write_atomically(self._metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
-        state = dataclasses.replace(like, parameters=parameters, optimizer=optimizer)
-        state = jax.tree.map(jax.numpy.asarray, state)
-        return state, progress.step, rows[-1]["seconds"] if rows else 0.0
-
-    def _start(self) -> None:
-        if any((self._directory / name).exists() for name in (SUMMARY, RESULTS)):
-            raise InputError(
-                f"{self._directory} holds results without the parameters that they were measured with, "
-                "so nothing can go on there; remove it to train anew"
-            )
-        discard_other(self._directory, self._config)
-        self._metrics.unlink(missing_ok=True)
-        write_atomically(self._directory / CONFIG, json.dumps(self._config, indent=2) + "\n")
-
-    def _continue(self, step: int) -> None:
-        """Note this sitting in the configuration; an evaluation of fewer steps is not that of the run now."""
-        kept = read_config(self._directory)
-        now = _with_sitting(kept, self._config)
-        if kept["training"]["steps"] < self._description["steps"]:
-            _set_evaluation_aside(self._directory, step)
-            now |= {name: self._config[name] for name in ("training", "notes")}
-            now["first_steps"] = _first_steps(kept)
-        if now != kept:
-            write_atomically(self._directory / CONFIG, json.dumps(now, indent=2) + "\n")
-
-    def _check_alike(self, progress: RunProgress, description: dict[str, Any]) -> None:
-        """Refuse the checkpoint of another run."""
-        from cwbc.design import Design
-
-        place = f"{self._checkpoint}, design"
-        was, now = Design.from_json(description.get("design"), place), self._description["design"]
-        # Of logs that leave out the highest actions, only an environment tells how many there are.
-        counts = (description["design"]["actions"].get("count"), now["actions"].get("count"))
-        if counts[0] != counts[1]:
-            raise InputError(
-                f"{self._directory} was trained for {counts[0]} actions, now there are {counts[1]}; "
-                "give another directory (--out), or remove this one to begin anew"
-            )
-        different = _differences(_nameless(was.to_json()), _nameless(now))
-        if list(progress.seeds) != self._description["seeds"]:
-            different["seeds"] = (list(progress.seeds), self._description["seeds"])
-        if different:
-            told = "; ".join(f"{name} was {old!r}, now {new!r}" for name, (old, new) in different.items())
-            raise InputError(f"{self._checkpoint} is of another run than {CONFIG} beside it: {told}")
-
-    def save(
-        self, state: State, step: int, statistics: dict[str, Any], before_replacing: Callable[[], None]
-    ) -> None:
-        """Replace the checkpoint, unless `before_replacing` raises."""
-        tensors = checkpoints.flatten("parameters", state.parameters) | statistics
-        tensors |= checkpoints.flatten("optimizer", state.optimizer)  # of a finished run, too: to train on
-        checkpoints.write(self._checkpoint, tensors, {**self._description, "step": step}, before_replacing)
-
-    def record(self, row: dict[str, Any]) -> None:
-        """Add a line to the metrics."""
-        with open_to_append(self._metrics) as file:
-            file.write(f"{json.dumps(row)}\n".encode())
-
-
-def _nameless(design: dict[str, Any]) -> dict[str, Any]:
-    """A design without what its method is called, in which lists and tuples are the same."""
-    method = {name: value for name, value in design["method"].items() if name != "name"}
-    plain: dict[str, Any] = json.loads(json.dumps({**design, "method": method}))
-    return plain
-
-
-def _first_steps(config: dict[str, Any]) -> int:
+def first_steps(config: dict[str, Any]) -> int:
+    """The steps that a run was begun with; later commands may have asked for more."""
     return int(config.get("first_steps", config["training"]["steps"]))
 
 
@@ -408,7 +304,8 @@ def trains_on(directory: Path, steps: int) -> bool:
     return (directory / CONFIG).exists() and read_config(directory)["training"]["steps"] < steps
 
 
-def _check_resumable(directory: Path, progress: RunProgress) -> None:
+def check_resumable(directory: Path, progress: RunProgress) -> None:
+    """Refuse to train on what was kept without the optimizer's state."""
     if progress.step and not progress.resumable:
         raise InputError(
             f"{directory} was trained to its end, {progress.step:,} steps, by a version of cwbc that did not "
@@ -417,28 +314,9 @@ def _check_resumable(directory: Path, progress: RunProgress) -> None:
         )
 
 
-def _set_evaluation_aside(directory: Path, step: int) -> None:
-    """Move what was evaluated after fewer steps into a folder of its own."""
-    found = [name for name in (SUMMARY, RESULTS, *REPORT) if (directory / name).exists()]
-    if not found:
-        return
-    folder = earlier_evaluation(directory, step)
-    if folder.is_symlink():
-        raise InputError(f"{folder} is a symbolic link, and nothing is moved through it; remove it")
-    folder.mkdir(exist_ok=True)
-    for name in found:  # the summary first: without it, the rest is no evaluation
-        os.replace(directory / name, folder / name)
-
-
 def earlier_evaluation(directory: Path, step: int) -> Path:
     """Where the evaluation of a run is kept that was trained on since."""
     return directory / f"after-{step}-steps"
-
-
-def _with_sitting(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with this sitting's versions and hardware added, if they are new to it."""
-    known, (sitting,) = sittings(kept), sittings(now)
-    return {**kept} if sitting in known else {**kept, "later_sittings": [*known[1:], sitting]}
 
 
 def sittings(config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -464,12 +342,13 @@ def settings(config: dict[str, Any]) -> dict[str, Any]:
     return {**named, "seeds": len(config["seeds"])}
 
 
-def _differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
+def differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
+    """What two JSON values differ in: was and now, by where it stands."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {
             name: pair
             for key in {**old, **new}
-            for name, pair in _differences(
+            for name, pair in differences(
                 old.get(key), new.get(key), f"{path}.{key}" if path else key
             ).items()
         }

@@ -20,10 +20,11 @@ from cwbc.design import Design
 from cwbc.device import Place, default_place, on_cpu
 from cwbc.diagnostics import training_warnings
 from cwbc.errors import DivergenceError
+from cwbc.keeper import Keeper
 from cwbc.memory import check_training
 from cwbc.methods import Method, Training, to_json
 from cwbc.policy import Policies
-from cwbc.runs import Keeper, configuration, held, read_metrics, track
+from cwbc.runs import configuration, held, read_metrics, track
 from cwbc.sampling import Source, in_host_memory, raised_share, to_device
 from cwbc.tracking import Tracking
 from cwbc.trajectories import Trajectories
