@@ -15,7 +15,7 @@ APART = 2.0  # times the median over seeds: a seed whose loss is higher is far f
 NOTABLE = 0.005  # of a loss: what is less is nothing to worry about
 SATURATED = 0.5  # of the predicted actions at the ends of their range, beyond what was logged there
 CONSTANT = 0.02  # of the logged actions' standard deviation: predictions that vary less are constant
-_FEW = 10  # rows of metrics, fewer of which show no trend
+_FEW = 2  # rows of metrics, fewer of which show no trend
 
 Values = NDArray[np.float64]
 
@@ -34,26 +34,34 @@ def training_warnings(
     )
     if min(map(len, (losses, saturation, variation))) < _FEW:  # or a version that did not record them
         return []
-    tenth = len(losses) // 10
-    early, late = losses[tenth : 3 * tenth].mean(axis=0), losses[-tenth:].mean(axis=0)
-    saturated, varied = saturation[-tenth:].mean(axis=0), variation[-tenth:].mean(axis=0)
-    median, cure = np.median(late), _cure(method)
-    found = []
-    if (rose := (late > ROSE * early) & (late - early > NOTABLE)).any():
-        ended, was = _range(late[rose]), _range(early[rose])
-        found.append((rose, f"the prediction loss ended at {ended}, above {was} early in training; {cure}"))
-    if (ends_only := saturated > SATURATED).any():
-        share = percent(float(saturated[ends_only].mean()))
-        what = f"{share} more of the predicted than of the logged actions are at the ends of their range"
-        found.append((ends_only, f"{what}; {cure}"))
-    if (constant := varied < CONSTANT).any():
-        share = percent(float(varied[constant].mean()))
-        what = f"predicted actions hardly vary: their standard deviation is {share} of that of logged actions"
-        found.append((constant, f"{what}; the observations may not explain the actions, or {cure}"))
+    parts = np.array([part.mean(axis=0) for part in np.array_split(losses, min(10, len(losses)))])
+    early, late = parts[: len(parts) // 2].min(axis=0), parts[-1]
+    last = -max(1, len(losses) // 10)
+    saturated, varied = saturation[last:].mean(axis=0), variation[last:].mean(axis=0)
+    signs = [
+        (
+            (late > ROSE * early) & (late - early > NOTABLE),
+            f"the prediction loss ended at {_range(late)}, above {_range(early)} early in training",
+        ),
+        (
+            saturated > SATURATED,
+            f"{percent(float(saturated.max()))} more of the predicted than of the logged actions are at the "
+            "ends of their range",
+        ),
+        (
+            varied < CONSTANT,
+            f"predicted actions hardly vary: their standard deviation is {percent(float(varied.min()))} of that "
+            "of the logged ones",
+        ),
+    ]
+    shown = [f"{text} ({_named(seeds, which)})" for which, text in signs if which.any()]
+    found = [f"{'; '.join(shown)}. {_cause(method)}"] if shown else []
+    median = np.median(late)
     if len(seeds) > 2 and (apart := (late > APART * median) & (late - median > NOTABLE)).any():
         what = f"the prediction loss ended at {_range(late[apart])}, that of the median seed at {median:.3g}"
-        found.append((apart, f"{what}; more --steps or a lower --learning-rate make seeds more alike"))
-    return [f"{_named(seeds, which)}: {text}." for which, text in found]
+        cure = "More --steps or a lower --learning-rate make seeds more alike."
+        found.append(f"{what} ({_named(seeds, apart)}). {cure}")
+    return found
 
 
 def _column(metrics: Sequence[Mapping[str, Any]], name: str, seeds: int) -> Values:
@@ -62,15 +70,19 @@ def _column(metrics: Sequence[Mapping[str, Any]], name: str, seeds: int) -> Valu
     return np.array([row for row in rows if isinstance(row, list) and len(row) == seeds]).reshape(-1, seeds)
 
 
-def _cure(method: Mapping[str, Any]) -> str:
+def _cause(method: Mapping[str, Any]) -> str:
+    """The likely cause and its cure."""
     condition = method.get("condition")
     if condition and condition.get("condition_scale", "paper") == "paper":
         return (
-            "large conditions may saturate the network, since the paper's scale depends on the unit of the "
-            "rewards; --condition-scale bounded does not"
+            "Large conditions may saturate the network, since the paper's scale depends on the unit of the "
+            "rewards; --condition-scale bounded does not."
         )
     helps = "--learning-rate or --coefficient" if method.get("regularizer") else "--learning-rate"
-    return f"a lower {helps} usually helps, and data without extreme values"
+    return (
+        "The observations may not explain the actions, or some are extreme (`cwbc data show`); otherwise a "
+        f"lower {helps} usually helps."
+    )
 
 
 def _named(seeds: Sequence[int], which: NDArray[np.bool_]) -> str:
