@@ -205,3 +205,11 @@ def test_json_holds_plain_values_only() -> None:
         "bins": 3, "smoothing": 0.01, "temperature": None, "temperature_percentile": 90.0
     }  # fmt: skip
     assert len(found["by_return"]["masses"]) == 3
+
+
+def test_the_condition_by_hand() -> None:
+    # Two episodes with omega 3, 3 and 1, 1: one standard deviation above the mean and one below.
+    found = described(logged([3, 3], [1, 1])).conditions
+    assert (found.scale, found.mean, found.deviation) == ("bounded", 2.0, 1.0)
+    assert found.at_best == pytest.approx(3 * np.tanh(1 / 3))
+    assert found.at_lowest == pytest.approx(-3 * np.tanh(1 / 3))

@@ -68,7 +68,7 @@ def test_predictions_at_the_ends_of_their_range() -> None:
 def test_predictions_that_are_always_the_same() -> None:
     (text,) = training_warnings(metrics(variation=0.01 * np.ones(40)), SEEDS, METHOD)
     assert text.startswith(
-        "predicted actions hardly vary: their standard deviation is 1\u00a0% of that of the logged ones (all"
+        "predicted actions hardly vary: their deviation is 1\u00a0% of that of the logged ones (all"
     )
 
 

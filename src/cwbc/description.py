@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.checks import action_names, are_equal, ends_at_longest, observation_names
+from cwbc.conditioning import DEFAULT_SCALE, AverageReturnToGo, ConditionScale, standardized
 from cwbc.regularizers import Conservative
 from cwbc.trajectories import Trajectories
 from cwbc.weighting import ByLength, ByReturn
@@ -81,6 +82,17 @@ class Draws:
 
 
 @dataclasses.dataclass(frozen=True)
+class Conditions:
+    """What RvS is conditioned on, omega_t = g_t / (H - t), in its default scale."""
+
+    scale: ConditionScale
+    mean: float  # of omega over all steps, each weighted by the steps left
+    deviation: float
+    at_lowest: float  # what the network reads at the start of an episode with the lowest return as target
+    at_best: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Raise:
     """What the conservative regularizer does: R becomes R + eps, from the best up to `highest`."""
 
@@ -112,6 +124,7 @@ class Description:
     rewards: Column
     returns: Returns
     scores: Scores | None  # where the task is published
+    conditions: Conditions
     weighting: ByReturn
     temperature: float  # kappa; 0 when all returns are equal, as it is not used then
     temperature_source: Literal["given", "percentile", "return range"]
@@ -144,6 +157,7 @@ class Description:
             rewards=_columns(data.rewards[:, None], ("rewards",))[0],
             returns=_returns(data),
             scores=_scores(data),
+            conditions=_conditions(data),
             weighting=weighting,
             temperature=float(weighting.resolved_temperature(data.returns)),
             temperature_source=_temperature_source(data, weighting),
@@ -239,6 +253,14 @@ def _scores(data: Trajectories) -> Scores | None:
         return None
     lowest, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
     return Scores(lowest, mean, best, task.expert_return)
+
+
+def _conditions(data: Trajectories) -> Conditions:
+    condition = AverageReturnToGo(DEFAULT_SCALE).fit(data)
+    assert condition.center is not None  # that is what fit is for
+    targets = standardized(condition, np.array([data.lowest, data.best]), np.asarray(0), data.horizon)
+    ends = condition(targets, np.asarray(0), data.horizon).tolist()
+    return Conditions(DEFAULT_SCALE, condition.center, condition.unit, *ends)
 
 
 def _temperature_source(

@@ -50,7 +50,7 @@ def training_warnings(
         ),
         (
             varied < CONSTANT,
-            f"predicted actions hardly vary: their standard deviation is {percent(float(varied.min()))} of that "
+            f"predicted actions hardly vary: their deviation is {percent(float(varied.min()))} of that "
             "of the logged ones",
         ),
     ]

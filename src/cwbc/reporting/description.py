@@ -39,6 +39,7 @@ def show(description: Description, console: Console, dataset: str | None = None)
     console.print()
     console.print(_histogram(description, console.width))
     console.print()
+    _say(console, "rvs ", _conditions(description))
     _say(console, "+w  ", _weighting(description))
     _say(console, "+c  ", f"{raising(description)}; {_noise(description)}")
     console.print()
@@ -213,6 +214,15 @@ def raising(d: Description) -> str:
     if shown(raised.highest) == shown(raised.lowest):
         return f"{who}, to the best, {shown(raised.lowest)}"
     return f"{who}, to targets of {shown(raised.lowest)} to {shown(raised.highest)}"
+
+
+def _conditions(d: Description) -> str:
+    found = d.conditions
+    shown = _formatter([found.mean, found.deviation])
+    return (
+        f"average return-to-go: mean {shown(found.mean)}, std {shown(found.deviation)}; as a condition "
+        f"({found.scale}), the lowest return is {found.at_lowest:.2g} and the best {found.at_best:.2g}"
+    )
 
 
 def _noise(d: Description) -> str:
