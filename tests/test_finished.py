@@ -118,7 +118,8 @@ def test_results_of_a_method_that_takes_no_target_are_one_evaluation(measured: P
     """Earlier versions evaluated it at every target; only the configuration tells."""
     (sweep,) = read_sweeps([measured])
     assert sweep.takes_target
-    (measured / "config.json").write_text('{"method": {"condition": null}, "seeds": [0, 1]}')
+    config = {**CONFIG, "method": {**CONFIG["method"], "condition": None}}
+    (measured / "config.json").write_text(json.dumps(config))
     (sweep,) = read_sweeps([measured])
     assert not sweep.takes_target
     assert sweep.returns.shape == (2, 1, 3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from damage import changed
 
-from cwbc.conditioning import ReturnToGo
+from cwbc.conditioning import AverageReturnToGo, ReturnToGo
 from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.json_values import decode
@@ -80,7 +80,13 @@ def test_every_method_comes_back(name: str) -> None:
 
 
 DESIGNS = [
-    Design(METHODS["rvs+cwbc"], 3, Continuous((-1.0, 0.0), (1.0, 60.0)), 10, 4),
+    Design(
+        dataclasses.replace(METHODS["rvs+cwbc"], condition=AverageReturnToGo("bounded", 1.0, 2.0)),
+        3,
+        Continuous((-1.0, 0.0), (1.0, 60.0)),
+        10,
+        4,
+    ),
     Design(
         dataclasses.replace(METHODS["dt"], condition=ReturnToGo(5.0), network=Transformer(width=8)),
         3,
@@ -113,7 +119,7 @@ def test_a_damaged_design_is_refused_or_still_one(design: Design) -> None:
         ({"actions": {"lowest": [1.0], "highest": [1.0]}}, "dimension 0 is from 1.0 to 1.0"),
         ({"actions": {"lowest": [1.0], "highest": []}}, "lowest and highest have 1 and 0 dimensions"),
         ({"actions": {"lowest": [], "highest": []}}, "lowest and highest have 0 and 0 dimensions"),
-        ({"method": to_json(METHODS["dt"])}, "condition.return_scale is null"),
+        ({"method": to_json(METHODS["dt"])}, "condition lacks numbers"),
     ],
 )
 def test_a_design_that_cannot_act_is_refused(changes: dict[str, Any], message: str) -> None:

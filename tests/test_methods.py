@@ -112,12 +112,12 @@ def test_two_weightings_are_refused(name: str) -> None:
 def test_the_papers_values() -> None:
     rvs, dt = parse("rvs+w+c"), parse("dt+w+c")
     assert rvs.network == MLP(width=1024, layers=2, dropout=0.0)
-    assert rvs.condition == AverageReturnToGo()
+    assert rvs.condition == AverageReturnToGo("bounded")  # the one that is not the paper's
     assert rvs.optimizer == Optimizer(
         learning_rate=1e-3, weight_decay=1e-4, warmup_steps=10_000, clip_norm=None
     )
     assert dt.network == Transformer(width=128, layers=3, heads=1, dropout=0.1, tokens="separate")
-    assert dt.condition == ReturnToGo(return_scale=None)
+    assert dt.condition == ReturnToGo(return_scale=None, condition_scale="bounded")
     assert dt.optimizer == Optimizer(
         learning_rate=1e-4, weight_decay=1e-4, warmup_steps=10_000, clip_norm=0.25
     )
@@ -139,7 +139,9 @@ def test_bases_differ_where_they_should() -> None:
 
 def test_fitting_fills_in_what_depends_on_the_data() -> None:
     fitted = parse("dt+w+c").fit(with_returns(-4, 8))
-    assert fitted.condition == ReturnToGo(8.0)
+    assert fitted.condition == ReturnToGo(
+        6.0, "bounded", center=2.0
+    )  # two steps, 6 below the mean and 6 above
     assert fitted.regularizer is not None
     assert fitted.regularizer.width == pytest.approx(12)
     assert fitted.weighting == ByReturn()
@@ -193,7 +195,7 @@ def test_options_reach_every_choice_and_are_told() -> None:
     assert method == Method(
         "dt+w+c",
         Transformer(width=32),
-        ReturnToGo(5.0),
+        ReturnToGo(5.0, "bounded"),
         ByReturn(bins=7),
         Conservative(percentile=80.0),
         Optimizer(0.1, clip_norm=0.25),

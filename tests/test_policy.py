@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from toys import HORIZON, drawn, toy_data
 
 from cwbc import checkpoints
+from cwbc.conditioning import standardized
 from cwbc.design import Design
 from cwbc.errors import InputError
 from cwbc.methods import parse, small
@@ -62,7 +63,7 @@ def training_outputs(
         trained.design,
         trained.parameters | trained.design.prepared(trained.parameters),
         window(normalized),
-        window(returns_to_go),
+        window(standardized(trained.design.method.condition, returns_to_go, np.arange(now + 1), HORIZON)),
         window(encoded),
         jnp.arange(first, first + CONTEXT)[None],
     )

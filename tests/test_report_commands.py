@@ -209,11 +209,7 @@ def test_the_last_lines_say_what_to_do(out: Path, capsys: pytest.CaptureFixture[
 def test_training_warnings_are_printed_below_the_table(
     out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def warned(*given: object, **named: object) -> object:
-        warnings = {"training_warnings": {"rvs": ["The \x1b[31mloss rose."]}}
-        return write_report(*given, **(named | warnings))  # type: ignore[arg-type]
-
-    monkeypatch.setattr(report_commands, "write_report", warned)
+    monkeypatch.setattr(report_commands, "read_warnings", lambda _: ["The \x1b[31mloss rose."])
     assert run("report", out) == 0
     said = capsys.readouterr().out
     assert "training warning: rvs: The [31mloss rose." in said

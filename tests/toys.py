@@ -104,7 +104,7 @@ def toy_data(episodes: int = 60, full_length: bool = False, discrete: bool = Fal
     actions = np.repeat(levels, lengths)
     ends = np.zeros(len(actions), bool)
     ends[np.cumsum(lengths) - 1] = True
-    return from_arrays(
+    data = from_arrays(
         "toy",
         generator.normal(size=(len(actions), 2)),
         actions.astype(np.int64) if discrete else actions[:, None],
@@ -114,6 +114,7 @@ def toy_data(episodes: int = 60, full_length: bool = False, discrete: bool = Fal
         environment=DISCRETE_ENVIRONMENT if discrete else ENVIRONMENT,
         time_limit=HORIZON,
     )
+    return data if discrete else data.described(action_bounds=((-1.0,), (1.0,)))
 
 
 def write_toy(path: Path, full_length: bool = True, environment: str | None = ENVIRONMENT) -> Path:

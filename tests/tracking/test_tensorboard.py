@@ -105,7 +105,8 @@ def test_a_resumed_training_has_the_curve_of_its_metrics(
     assert [each["step"] for each in rows] == [7, 14, 21, 28, 30]
     for number, run in enumerate(("seed-3", "seed-4")):
         curves = read(tmp_path, run)
-        assert sorted(curves) == ["training/conservative", "training/loss", "training/prediction"]
+        names = ("conservative", "loss", "prediction", "saturation", "variation")
+        assert sorted(curves) == [f"training/{name}" for name in names]
         for tag, points in curves.items():
             expected = [(each["step"], each[tag.split("/")[1]][number]) for each in rows]
             assert points == expected  # float32 on both sides
