@@ -43,6 +43,7 @@ from cwbc.tasks import task_for
 from cwbc.tracking import Tracking, parse_trackers, tracked
 from cwbc.training import Interrupted, train
 
+DEMO_STEPS = 5_000  # half of the preset's: enough to see it
 DEMO_DATA, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
 
 
@@ -173,10 +174,12 @@ class Session:
 
     def demo(self, command: cli.Demo) -> None:
         self.say(f"{DEMO_DATA}: a HalfCheetah that learns to run, from random steps to medium")
-        self.say("two policies clone it, are told which return to earn, and are asked for ever more")
+        self.say(
+            "two policies clone it, conditioned on a target return; then the target is raised ever further"
+        )
         training = cli.TrainingOptions(
             seeds=command.seeds,
-            steps=command.steps,
+            steps=command.steps or DEMO_STEPS,
             preset="small",
             device=command.device,
             out=command.out or "runs/demo",

@@ -171,12 +171,13 @@ METHODS: Mapping[str, Method] = {name: parse(name) for name in NAMES}
 
 def small(method: Method) -> Method:
     """The same method at a size that trains in minutes on two CPU cores."""
-    if isinstance(method.network, MLP):
-        return dataclasses.replace(method, network=dataclasses.replace(method.network, width=256))
+    sizes, learning_rate = {"width": 256}, 5e-4
+    if not isinstance(method.network, MLP):
+        sizes, learning_rate = {"width": 64, "layers": 2}, 1e-3
     return dataclasses.replace(
         method,
-        network=dataclasses.replace(method.network, width=64, layers=2),
-        optimizer=dataclasses.replace(method.optimizer, learning_rate=1e-3),
+        network=dataclasses.replace(method.network, **sizes),
+        optimizer=dataclasses.replace(method.optimizer, learning_rate=learning_rate),
     )
 
 
@@ -184,9 +185,12 @@ def sized(name: str, preset: Preset) -> tuple[Method, Training]:
     """A method and its training at a preset's sizes."""
     if preset not in ("paper", "small"):
         raise unknown("preset", preset, ("paper", "small"))
+    method = parse(name)
     if preset == "paper":
-        return parse(name), Training()
-    return small(parse(name)), Training(steps=5_000, batch_size=32)
+        return method, Training()
+    # A step of a transformer costs several times one of an MLP.
+    is_mlp = isinstance(method.network, MLP)
+    return small(method), Training(steps=10_000) if is_mlp else Training(steps=5_000, batch_size=32)
 
 
 def with_options(
