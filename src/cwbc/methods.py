@@ -171,14 +171,13 @@ METHODS: Mapping[str, Method] = {name: parse(name) for name in NAMES}
 
 def small(method: Method) -> Method:
     """The same method at a size that trains in minutes on two CPU cores."""
-    sizes, learning_rate = {"width": 256}, 5e-4
-    if not isinstance(method.network, MLP):
-        sizes, learning_rate = {"width": 64, "layers": 2}, 1e-3
-    return dataclasses.replace(
-        method,
-        network=dataclasses.replace(method.network, **sizes),
-        optimizer=dataclasses.replace(method.optimizer, learning_rate=learning_rate),
-    )
+    network, learning_rate = method.network, 1e-3
+    if isinstance(network, MLP):
+        network, learning_rate = dataclasses.replace(network, width=256), 5e-4
+    else:
+        network = dataclasses.replace(network, width=64, layers=2)
+    optimizer = dataclasses.replace(method.optimizer, learning_rate=learning_rate)
+    return dataclasses.replace(method, network=network, optimizer=optimizer)
 
 
 def sized(name: str, preset: Preset) -> tuple[Method, Training]:
