@@ -11,7 +11,7 @@ from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, toy_data
 from cwbc.datasets.arrays import from_arrays
 from cwbc.errors import InputError
 from cwbc.findings import Origin
-from cwbc.fitting import fitted
+from cwbc.fitting import fitted, with_actions
 from cwbc.recordings import Recording
 from cwbc.trajectories import Trajectories
 
@@ -97,7 +97,7 @@ def test_the_bounds_of_the_environment_decide_which_actions_are_odd() -> None:
     data = from_arrays("pushes", np.eye(3), np.array(wide), np.arange(3), last, ~last & False)
     assert [f.sentence() for f in Recording(data, Origin("pushes")).warnings() if "outside" in f.what] == [
         "actions[0] is outside [-1, 1]: -1.5 at row 0 (episode 0, step 0) and 1 more; the policy keeps to "
-        "the range of the data there; many tools expect [-1, 1]"
+        "the range of the data; many tools expect [-1, 1]"
     ]
     assert not any("outside" in f.what for f in looked_at(data, "Pendulum-v1").warnings())
     wider = dataclasses.replace(data, actions=data.actions * 2)
@@ -105,3 +105,18 @@ def test_the_bounds_of_the_environment_decide_which_actions_are_odd() -> None:
         "actions[0] is outside the environment's [-2, 2]: -3 at row 0 (episode 0, step 0) and 1 more; is it "
         "another environment, or are the actions in another unit?"
     ]
+
+
+def test_actions_that_the_environment_does_not_have_are_refused() -> None:
+    """As cwbc.train does with data that was put together in Python."""
+    last = np.arange(4) == 3
+    data = from_arrays(
+        "pushes", np.eye(4), np.arange(4), np.ones(4), last, ~last & False, environment="CartPole-v1"
+    )
+    with pytest.raises(
+        InputError, match="has action 3; the 2 actions of CartPole-v1 are numbered from 0 to 1"
+    ):
+        with_actions(data)
+    narrow = dataclasses.replace(data, observations=data.observations[:, :2])
+    with pytest.raises(InputError, match="the data does not fit CartPole-v1"):
+        with_actions(narrow)

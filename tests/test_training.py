@@ -30,6 +30,7 @@ from cwbc.methods import Method, Training, parse, small, with_options
 from cwbc.policy import Policies, Policy
 from cwbc.regularizers import Conservative
 from cwbc.sampling import Source
+from cwbc.spaces import Continuous
 from cwbc.training import Interrupted, train, train_together
 
 SETTINGS = Training(steps=30, batch_size=8, context=5)
@@ -345,7 +346,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
     with pytest.raises(InputError, match=r"training\.steps was 30, now 29"):
         train(toy_data(), tiny("rvs"), dataclasses.replace(SETTINGS, steps=29), (0,), tmp_path / "r")
-    with pytest.raises(InputError, match=r"optimizer\.learning_rate was 0\.001, now 0\.1"):
+    with pytest.raises(InputError, match=r"optimizer\.learning_rate was 0\.0005, now 0\.1"):
         train(toy_data(), tiny("rvs", learning_rate=0.1), SETTINGS, (0,), tmp_path / "r")
     with pytest.raises(InputError, match=r"seeds was \[0\], now \[1\]"):
         train(toy_data(), tiny("rvs"), SETTINGS, (1,), tmp_path / "r")
@@ -388,7 +389,7 @@ def test_a_run_that_diverged_at_once_is_begun_anew_with_other_settings(tmp_path:
     with runs.held(place), pytest.raises(InputError, match="another process is working"):
         train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)  # it may be on its way to a checkpoint
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
-    assert runs.read_config(place)["method"]["optimizer"]["learning_rate"] == 0.001
+    assert runs.read_config(place)["method"]["optimizer"]["learning_rate"] == 5e-4
     assert runs.steps_done(place) == SETTINGS.steps
 
 
@@ -562,3 +563,49 @@ def test_two_processes_do_not_train_in_one_run(tmp_path: Path) -> None:
         # Whoever trains several at once has his own way to keep others out.
         (together,) = train_together(toy_data(), [tiny("rvs")], SETTINGS, (3,), [tmp_path])
     assert_same(together, train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path))
+
+
+def test_overwriting_a_run_that_was_trained_on_leaves_one_that_trains(tmp_path: Path) -> None:
+    """Evaluations of fewer steps lie in folders of the run: they go with it, and are no foreign files."""
+    data, first = write_toy(tmp_path / "toy.hdf5"), ["--out", str(tmp_path / "run"), "--seeds=1", "--width=8"]
+    more = ["--preset=small", "--batch-size=4", "--context=2"]
+    command = ["train", str(data), "bc", *first, *more]
+    for options in (["--steps=10"], ["--steps=20"], ["--steps=20", "--layers=1", "--overwrite"]):
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main([*command, *options])
+        if options == ["--steps=10"]:
+            (tmp_path / "run" / "results.csv").write_text("evaluated")
+        folder = tmp_path / "run" / "after-10-steps"
+        assert folder.exists() == (options == ["--steps=20"])
+    assert Policies.load(tmp_path / "run").design.method.network.layers == 1
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_a_run_keeps_the_bounds_on_actions_that_it_began_with(tmp_path: Path) -> None:
+    data = toy_data()
+    with pytest.raises(Interrupted):
+        train(data, tiny("bc"), SETTINGS, (0,), tmp_path, should_stop=lambda: True)
+    found = train(data.described(action_bounds=None), tiny("bc"), SETTINGS, (0,), tmp_path)
+    assert found.design.actions == Continuous((-1.0,), (1.0,))
+    assert Policies.load(tmp_path).design == found.design
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_observations_that_are_normalized_otherwise_are_told_on_resuming(tmp_path: Path) -> None:
+    data = toy_data()
+    with pytest.raises(Interrupted):
+        train(data, tiny("bc"), SETTINGS, (0,), tmp_path, should_stop=lambda: True)
+    mean, deviation = data.observation_statistics
+    other = data.described(name="toy")
+    other.__dict__["observation_statistics"] = (mean, 2 * deviation)
+    with pytest.raises(InputError, match=r"normalizes observations otherwise \(observation_deviation\)"):
+        train(other, tiny("bc"), SETTINGS, (0,), tmp_path)
+
+
+def test_a_run_in_the_papers_scale_says_how_to_resume_it(tmp_path: Path) -> None:
+    paper = with_options(tiny("rvs"), SETTINGS, {"condition_scale": "paper"})[0]
+    train(toy_data(), paper, SETTINGS, (0,), tmp_path)
+    wanted = "condition_scale was 'paper', now 'bounded'; .*; --condition-scale paper resumes it"
+    with pytest.raises(InputError, match=wanted) as told:
+        train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path)
+    assert "center" not in str(told.value)

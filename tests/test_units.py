@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cwbc.datasets.arrays import from_arrays
 from cwbc.methods import sized, with_options
 from cwbc.policy import Policies
+from cwbc.results import Sweep, summarize
 from cwbc.training import train
 from cwbc.trajectories import Trajectories
 
@@ -156,3 +157,32 @@ def test_a_dimension_that_never_changes_is_ignored_in_training_and_moderate_in_a
     np.testing.assert_allclose(mean, 7.0)
     # A change of a percent is a percent of its size, not 70,000 standard deviations.
     np.testing.assert_allclose((7.07 - mean) / deviation, 0.01, rtol=1e-3)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_targets_and_scores_do_not_depend_on_the_unit(unit: float) -> None:
+    data = dataset(False, reward=unit)
+    targets = np.array(data.task.targets(data.best))
+    plain = dataset(False).task.targets(dataset(False).best)
+    np.testing.assert_allclose(targets / unit, plain, rtol=1e-5)
+    sweep = Sweep(
+        "any",
+        np.arange(3),
+        targets,
+        np.tile(targets[None, :, None], (3, 1, 2)),
+        np.ones((3, len(targets), 2), np.int64),
+    )
+    found: Any = summarize(sweep, data.task, data.best)
+    assert found["calibration_error"]["value"] == pytest.approx(0, abs=1e-3)
+    assert found["at_dataset_best"]["value"] == pytest.approx(100, abs=1e-3)
+    assert found["ood_retention"]["value"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("reach", [1.0, 50.0, 1e6, float(np.finfo(np.float32).max), np.inf])
+def test_bounds_of_the_environment_that_are_far_away_do_not_matter(reach: float) -> None:
+    bounded = dataset(False).described(action_bounds=((-reach,), (reach,)))
+    found = actions(trained("rvs", bounded), TARGETS, REWARDS, 1.0)
+    if reach == 50.0:  # a little more than the data's 20
+        assert np.abs(found).max() <= 50
+    else:
+        np.testing.assert_array_equal(found, acted("rvs", False)[1])

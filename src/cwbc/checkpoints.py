@@ -143,7 +143,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any], dict[str, str] | 
                     raise ValueError("its description does not have its checksum")
                 hashes = description.pop(_HASHES)
                 if hashes.keys() != set(file.keys()):
-                    raise ValueError("its tensors are others than its description names")
+                    raise ValueError("its tensors are not those that its description lists")
             yield file, description, hashes
     except InputError:
         raise

@@ -141,12 +141,13 @@ def _beyond_bounds(data: Trajectories, origin: Origin) -> Iterator[Finding]:
     if data.action_bounds is None:
         low, high = np.full((2, data.actions.shape[1]), [[-1.0], [1.0]])
         whose = ["[-1, 1]"] * len(low)
-        remedy = "the policy keeps to the range of the data there; many tools expect [-1, 1]"
+        remedy = "the policy keeps to the range of the data; many tools expect [-1, 1]"
     else:
         low, high = np.asarray(data.action_bounds)
         whose = [f"the environment's [{a:g}, {b:g}]" for a, b in zip(low, high, strict=True)]
         remedy = "is it another environment, or are the actions in another unit?"
-    slack = _ROUNDING * np.maximum(np.maximum(np.abs(low), np.abs(high)), 1)
+    reach = np.where(np.isfinite([low, high]), np.abs([low, high]), 0).max(axis=0)
+    slack = _ROUNDING * np.maximum(reach, 1)
     yield from _per_column(
         data,
         origin,

@@ -132,7 +132,7 @@ class SweepOptions:
 
 @dataclasses.dataclass(frozen=True)
 class Compare:
-    """Train each method with all seeds, sweep the asked return, and write a report."""
+    """Train each method with all seeds, evaluate it over target returns, and write a report."""
 
     dataset: Dataset
     """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
@@ -157,7 +157,7 @@ class Train:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
-    """Sweep the asked return for a trained run."""
+    """Evaluate a trained run over target returns."""
 
     run: Run
     """A run directory, or one that holds several."""

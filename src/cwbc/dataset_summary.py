@@ -70,7 +70,7 @@ class DatasetSummary:
         if len(edges) != len(counts) + 1 or not counts or any(a > b for a, b in itertools.pairwise(edges)):
             raise InputError(f"{place}: histogram_edges are not the ascending edges of histogram_counts")
         if min(counts) < 0 or summary.episodes < 1 or summary.steps < 1:
-            raise InputError(f"{place} counts less than nothing, or no episodes")
+            raise InputError(f"{place}: counts are negative, or there are no episodes")
         if not summary.lowest <= summary.best:
             raise InputError(f"{place}: lowest is {summary.lowest}, above best, {summary.best}")
         return summary

@@ -33,8 +33,7 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
         return dataclasses.replace(recording, findings=tuple(found))
     size = data.observations.shape[1]
     try:
-        if size == simulator.observation_size:
-            data = _with_actions(data, simulator)
+        data = _with_actions(data, simulator)
         compare("the data", size, data.action_size, data.discrete, simulator, environment)
     except InputError as error:
         remedy = "--env ID says where the data is from, and --env none that it is from nowhere"
@@ -45,7 +44,7 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
 
 
 def with_actions(data: Trajectories) -> Trajectories:
-    """The same with what its environment tells about the actions, if that is available here."""
+    """The same with what its environment tells about the actions, if that is available here and they fit."""
     if data.environment is None:
         return data
     try:
@@ -53,12 +52,28 @@ def with_actions(data: Trajectories) -> Trajectories:
     except UnavailableError:
         return data
     try:
-        return _with_actions(data, simulator)
+        fitted = _with_actions(data, simulator)
+        compare(
+            "the data",
+            data.observations.shape[1],
+            fitted.action_size,
+            data.discrete,
+            simulator,
+            data.environment,
+        )
     finally:
         simulator.close()
+    if fitted.discrete and fitted.actions.max() >= fitted.action_size:
+        raise InputError(
+            f"the data has action {fitted.actions.max()}; the {fitted.action_size} actions of "
+            f"{data.environment} are numbered from 0 to {fitted.action_size - 1}"
+        )
+    return fitted
 
 
 def _with_actions(data: Trajectories, simulator: simulators.Simulator) -> Trajectories:
+    if data.observations.shape[1] != simulator.observation_size:
+        return data
     if data.discrete and simulator.discrete:
         # Logged actions may leave out the highest ones, which are there all the same. Those that are not are
         # told by their places.

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cwbc import checkpoints
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.errors import InputError
@@ -33,6 +35,7 @@ from cwbc.runs import (
 )
 
 if TYPE_CHECKING:
+    from cwbc.spaces import ActionSpace
     from cwbc.updates import State
 
 
@@ -44,7 +47,8 @@ class Keeper:
         self._directory = directory
         self._checkpoint = directory / CHECKPOINT
         self._metrics = directory / METRICS
-        self._config, self._description = config, description
+        self._config, self._description = config, {**description}
+        self.actions: ActionSpace | None = None  # those that the run began with
         directory.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -52,8 +56,12 @@ class Keeper:
         """The steps that the run was begun with; later commands may have asked for more."""
         return first_steps(read_config(self._directory))
 
-    def resume(self, like: State) -> tuple[State, int, float]:
-        """The state to resume from, its step and the seconds it took: the checkpoint's, or the first."""
+    def resume(self, like: State, statistics: dict[str, Any]) -> tuple[State, int, float]:
+        """The state to resume from, its step and the seconds it took: the checkpoint's, or the first.
+
+        Args:
+            statistics: of the observations, by the names of their tensors.
+        """
         import jax
 
         if not self._checkpoint.exists():
@@ -69,6 +77,7 @@ class Keeper:
         optimizer = like.optimizer
         if not is_over:
             check_resumable(self._directory, progress)
+            self._check_statistics(tensors, statistics)
             optimizer = checkpoints.unflatten(self._checkpoint, "optimizer", like.optimizer, tensors)
         if not is_over or trains_on(self._directory, steps):
             self._continue(progress.step)
@@ -112,12 +121,24 @@ class Keeper:
                 f"{self._directory} was trained for {counts[0]} actions, now there are {counts[1]}; "
                 "give another directory (--out), or remove this one to begin anew"
             )
+        if counts[0] is None and was.actions.size == len(now["actions"]["lowest"]):
+            # Bounds are those that it began with: whether the environment's are known may change.
+            now = self._description["design"] = {**now, "actions": was.to_json()["actions"]}
+            self.actions = was.actions
         different = differences(_nameless(was.to_json()), _nameless(now))
         if list(progress.seeds) != self._description["seeds"]:
             different["seeds"] = (list(progress.seeds), self._description["seeds"])
         if different:
             told = "; ".join(f"{name} was {old!r}, now {new!r}" for name, (old, new) in different.items())
             raise InputError(f"{self._checkpoint} is of another run than {CONFIG} beside it: {told}")
+
+    def _check_statistics(self, tensors: dict[str, Any], statistics: dict[str, Any]) -> None:
+        for name, now in statistics.items():
+            if name not in tensors or not np.allclose(tensors[name], now, rtol=1e-3, atol=1e-6):
+                raise InputError(
+                    f"{self._checkpoint} was begun by a version that normalizes observations otherwise "
+                    f"({name}); remove {self._directory} to start over"
+                )
 
     def save(
         self, state: State, step: int, statistics: dict[str, Any], before_replacing: Callable[[], None]

@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from cwbc import checkpoints
 from cwbc.checkpoints import CHECKPOINT
 from cwbc.design import Design
+from cwbc.diagnostics import training_warnings
 from cwbc.errors import InputError
 from cwbc.json_values import decode
 from cwbc.layers import Parameters
-from cwbc.runs import RunProgress, read_config
+from cwbc.methods import to_json
+from cwbc.runs import RunProgress, read_config, read_metrics
 from cwbc.sampling import normalized
 
 _STATISTICS = ("observation_mean", "observation_deviation")
@@ -238,7 +240,12 @@ class Policies:
         if progress.step < steps:
             done = f"{progress.step} of {steps} steps"
             raise InputError(f"{run}: training has stopped at {done}; run the same command to finish it")
-        return _read(path, progress.seeds)
+        loaded = _read(path, progress.seeds)
+        if path == Path(run):
+            return loaded
+        method = to_json(loaded.design.method)
+        warnings = training_warnings(read_metrics(path.parent), loaded.seeds, method)
+        return dataclasses.replace(loaded, warnings=tuple(warnings))
 
 
 class _Described(TypedDict):

@@ -70,8 +70,9 @@ class Sweep:
 def same_target(one: float, other: float) -> bool:
     """Whether two target returns mean the same one."""
     # The absolute part forgives that sweeps round their targets to six decimals, the relative one what
-    # 32 bits leave out. More it must not: returns of a million may well differ by one.
-    return math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-6)
+    # 32 bits leave out. More it must not: returns of a million may well differ by one, or all be tiny.
+    tiny = max(abs(one), abs(other)) < 0.01
+    return math.isclose(one, other, rel_tol=1e-7, abs_tol=0.0 if tiny else 1e-6)
 
 
 class Measure(TypedDict):

@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,8 @@ SUMMARY = "summary.json"
 PAGE = "report.html"
 CELLS = "cells.csv"  # of a report about a grid: where its runs are
 REPORT = ("reliability.png", "training.png", "returns.png", "scores.md", "scores.csv", PAGE)
+_SCALE = "method.condition.condition_scale"
+_EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
 _VERSIONED = ("cwbc", "jax", "jaxlib", "optax", "numpy", "mujoco", "gymnasium")
 
 
@@ -94,10 +97,19 @@ def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False)
         if (directory / CHECKPOINT).exists() and not overwrite:
             check_resumable(directory, RunProgress.read(directory / CHECKPOINT))
         return
-    different = [f"{name} was {old!r}, now {new!r}" for name, (old, new) in changes.items()]
-    if different and holds_work(directory) and not overwrite:
+    if changes and holds_work(directory) and not overwrite:
+        scale, fitted = (
+            changes.get(_SCALE),
+            [name for name in changes if name.startswith("method.condition.")],
+        )
+        if scale is not None:  # and all that follows from it
+            changes = {name: pair for name, pair in changes.items() if name not in fitted}
+            changes["condition_scale"] = (scale[0] or "paper", scale[1] or "paper")
+        different = [f"{name} was {old!r}, now {new!r}" for name, (old, new) in changes.items()]
         told = f"{directory} holds a run with other settings: {'; '.join(different[:4])}"
         remedy = "give another directory (--out), or remove this one to begin anew (--overwrite)"
+        if different[1:] == [] and scale is not None:
+            remedy += f"; --condition-scale {scale[0] or 'paper'} resumes it"
         was, now = (each["dataset"]["environment"] for each in (read_config(directory), config))
         if now and not was:  # its time limit may tell otherwise how episodes ended, so that the data is other
             command = shlex.join(["cwbc", "evaluate", str(directory), "--env", now])
@@ -127,7 +139,7 @@ def _check_place(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise InputError(f"{directory} is a file, and a run needs a directory; give another (--out)")
-    if not all(map(is_aside, directory.iterdir())):
+    if not all(is_aside(path) or _EARLIER.fullmatch(path.name) for path in directory.iterdir()):
         raise InputError(f"{directory} is not empty and holds no run; give another directory (--out)")
 
 
@@ -145,6 +157,11 @@ def discard_other(directory: Path, config: dict[str, Any]) -> None:
     if (directory / CONFIG).exists() and _changes(directory, config):
         # The configuration goes last: a kill before that leaves a directory that can be discarded again.
         tensorboard.discard(directory)
+        for folder in filter(_is_earlier_evaluation, directory.iterdir()):
+            for name in (SUMMARY, RESULTS, *REPORT):
+                (folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # somebody keeps something else there
+                folder.rmdir()
         for name in (SUMMARY, RESULTS, CHECKPOINT, METRICS, *REPORT, CONFIG):
             (directory / name).unlink(missing_ok=True)
 
@@ -317,6 +334,10 @@ def check_resumable(directory: Path, progress: RunProgress) -> None:
 def earlier_evaluation(directory: Path, step: int) -> Path:
     """Where the evaluation of a run is kept that was trained on since."""
     return directory / f"after-{step}-steps"
+
+
+def _is_earlier_evaluation(path: Path) -> bool:
+    return bool(_EARLIER.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
 
 
 def sittings(config: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from cwbc.trajectories import ActionBounds
 
+WIDEST = 4.0  # times the range of the logged actions: bounds that are farther apart are not taken
+
 
 @dataclasses.dataclass(frozen=True)
 class Continuous:
@@ -26,9 +28,10 @@ class Continuous:
         """The bounds of logged actions [step, dimension], and of the environment that they are from."""
         lowest, highest = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
         if bounds is not None:
-            low, high = np.asarray(bounds)
-            lowest = np.where(np.isfinite(low), np.minimum(lowest, low), lowest)
-            highest = np.where(np.isfinite(high), np.maximum(highest, high), highest)
+            low, high = np.minimum(lowest, bounds[0]), np.maximum(highest, bounds[1])
+            # Bounds that are far away, such as the largest float, would leave the data nothing of the range.
+            near = high - low <= WIDEST * (highest - lowest)
+            lowest, highest = np.where(near, low, lowest), np.where(near, high, highest)
         constant = lowest == highest  # an action that is always 5 lies between 0 and 10
         room = constant * np.where(lowest == 0, 1.0, np.abs(lowest))
         return cls(tuple((lowest - room).tolist()), tuple((highest + room).tolist()))

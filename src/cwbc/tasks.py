@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def rounded(target: float, scale: float) -> float:
+    """A target return to six decimals, or more where the returns are small."""
+    return round(target, max(6, 6 - math.floor(math.log10(scale)))) if scale > 0 else target
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +34,12 @@ class Task:
 
     def targets(self, best: float) -> tuple[float, ...]:
         """The paper's sweep (20 evenly spaced targets and the expert return) and the dataset's best."""
-        sweep = np.linspace(self.near_return, self.far_return, 20)
-        return tuple(sorted({round(float(t), 6) for t in (*sweep, self.expert_return, best)}))
+        sweep = np.linspace(self.near_return, self.far_return, 20).tolist()
+        if self.published:
+            return tuple(sorted({round(float(t), 6) for t in (*sweep, self.expert_return, best)}))
+        # Only those between the named ones are rounded: the unit may be small.
+        inner = {rounded(target, self.far_return - self.near_return) for target in sweep[1:-1]}
+        return tuple(sorted({*inner, self.near_return, best, self.far_return}))
 
     def to_json(self) -> dict[str, Any]:
         """What scores mean, in names that fit the task."""

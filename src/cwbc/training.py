@@ -124,6 +124,7 @@ class _Run:
     step: int
     seconds: float
     metrics: list[dict[str, Any]]  # of all its sittings
+    statistics: dict[str, Any]  # of the observations, by the names of their tensors
 
 
 def _trained(run: _Run) -> Policies:
@@ -153,12 +154,17 @@ def _begun(
             "about": about,
         }
         keeper = Keeper(directory, config, description)
-        state, step, seconds = keeper.resume(state)
+        state, step, seconds = keeper.resume(state, _statistics(data))
+        design = dataclasses.replace(design, actions=keeper.actions or design.actions)
         first_steps, metrics = keeper.first_steps, read_metrics(directory)
         track(directory, tracking)
     policies = Policies(design, state.parameters, seeds, *data.observation_statistics, about)
     begun = _as_begun(design.method, first_steps)
-    return _Run(begun, policies, keeper, tracking, state, step, seconds, metrics)
+    return _Run(begun, policies, keeper, tracking, state, step, seconds, metrics, _statistics(data))
+
+
+def _statistics(data: Trajectories) -> dict[str, Any]:
+    return dict(zip(("observation_mean", "observation_deviation"), data.observation_statistics, strict=True))
 
 
 def _as_begun(method: Method, first_steps: int) -> Method:
@@ -254,11 +260,7 @@ class _Loop:
                 seed = run.policies.seeds[bad[0]]
                 raise DivergenceError(f"the parameters of seed {seed} are not finite after step {step - 1}")
             if run.keeper is not None:
-                statistics = {
-                    "observation_mean": run.policies.observation_mean,
-                    "observation_deviation": run.policies.observation_deviation,
-                }
-                run.keeper.save(run.state, step, statistics, self.before_writing)
+                run.keeper.save(run.state, step, run.statistics, self.before_writing)
 
 
 def _check_finite(losses: NDArray[np.float32], policies: Policies, first_step: int) -> None:

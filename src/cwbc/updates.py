@@ -280,7 +280,7 @@ def _health(
         return jnp.mean(mean((jnp.abs(values) > SATURATED).astype(jnp.float32)))
 
     # Of one action that is always taken nothing varies, and nothing has to.
-    ratio = (variance(predicted) + 1e-6) / (variance(logged) + 1e-6)
+    ratio = jnp.where(variance(logged) > 0, variance(predicted) / variance(logged), 1.0)
     return {
         "variation": jnp.sqrt(jnp.maximum(ratio, 0.0)),  # standard deviation / that of logged actions
         "saturation": at_the_ends(predicted) - at_the_ends(logged),  # fraction, beyond the logged one

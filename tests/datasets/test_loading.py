@@ -78,7 +78,7 @@ def test_ends_at_the_limit_are_no_ends_by_the_environment(tmp_path: Path) -> Non
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log.csv")
-    refused("log.csv", "log.csv is no file that can be read from beginning to end")
+    refused("log.csv", "log.csv is a pipe or a device, not a regular file")
 
 
 def test_an_archive_of_something_else(tmp_path: Path) -> None:

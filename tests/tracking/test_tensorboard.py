@@ -125,7 +125,7 @@ def test_a_run_that_was_not_followed_can_be_shown_later(tmp_path: Path) -> None:
     ("targets", "steps", "unit"),
     [
         ((-1000.4, 2000.6), [-1000, 2001], ""),
-        ((0.0, 1.26), [0, 126], ", asked return x 100"),
+        ((0.0, 1.26), [0, 126], ", target return x 100"),
     ],
 )
 def test_a_sweep_stands_against_the_asked_return(

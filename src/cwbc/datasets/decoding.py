@@ -12,7 +12,7 @@ from cwbc.errors import InputError
 def check_regular(path: Path) -> None:
     """Refuse a pipe, a socket or a device in the place of a file: to open one may wait forever."""
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no file that can be read from beginning to end")
+        raise InputError(f"{path} is a pipe or a device, not a regular file")
 
 
 @contextlib.contextmanager

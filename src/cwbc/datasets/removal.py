@@ -39,10 +39,10 @@ def remove(name: str) -> Removed:
             with contextlib.suppress(FileNotFoundError):
                 size += path.lstat().st_size
                 path.unlink()
-        (folder / LOCK).unlink(missing_ok=True)
-    others = tuple(sorted(path.name for path in folder.iterdir()))
-    if not others:
-        _remove_empty(folder)
+        others = tuple(sorted(path.name for path in folder.iterdir() if path.name != LOCK))
+        if not others:  # last, and only then: who waits for this lock finds the folder gone
+            (folder / LOCK).unlink(missing_ok=True)
+            _remove_empty(folder)
     return Removed(folder, size, others)
 
 

@@ -26,7 +26,7 @@ from cwbc.hyperparameters import form
 from cwbc.methods import to_json
 from cwbc.recordings import Recording
 from cwbc.results import same_target
-from cwbc.tasks import Task
+from cwbc.tasks import Task, rounded
 from cwbc.trajectories import Trajectories
 
 ROOT = Path("runs/cells")
@@ -176,7 +176,7 @@ def _canonical(value: Any) -> Any:
 
 def asked_targets(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
     """The returns that a cell asks for, ascending."""
-    beside = {round(share * best, 6) for share in cell.shares}
+    beside = {rounded(share * best, abs(best)) for share in cell.shares}
     return tuple(sorted(beside | _swept(cell, task, best)))
 
 

@@ -221,7 +221,8 @@ def _conditions(d: Description) -> str:
     shown = _formatter([found.mean, found.deviation])
     return (
         f"average return-to-go: mean {shown(found.mean)}, std {shown(found.deviation)}; as a condition "
-        f"({found.scale}), the lowest return is {found.at_lowest:.2g} and the best {found.at_best:.2g}"
+        f"({found.scale}), the lowest return is {amount(round(found.at_lowest, 2))} and the best "
+        f"{amount(round(found.at_best, 2))}"
     )
 
 

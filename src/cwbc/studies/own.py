@@ -18,9 +18,12 @@ from cwbc.evidence.naming import distinct_names
 from cwbc.evidence.overall import Overall
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome, Results
+from cwbc.recommendation import recommend
+from cwbc.reporting.page import Section, facts
+from cwbc.results import MethodSummary, summarize
 from cwbc.runs import PAGE
 from cwbc.studies import places, settings, tracked, writing
-from cwbc.studies.origins import histories_of, provenance_of
+from cwbc.studies.origins import histories_of, provenance_of, warnings_of
 from cwbc.tracking import parse_trackers
 from cwbc.wording import measured_in_words, retention_in_words, score, scored, span
 
@@ -68,12 +71,28 @@ def report(
             results=results,
             datasets={outcome.cell.dataset: outcome.dataset for outcome in results.outcomes},
             histories=histories_of(results.outcomes),
+            training_warnings=warnings_of(results.outcomes),
             provenance={name: words for name, words in known.items() if words},
             summary={"title": title, "headline": headline},
+            sections=_recommendations(results.outcomes),
         ),
     )
     tracked.show(results.outcomes, out, trackers, warnings.warn)
     return out / PAGE
+
+
+def _recommendations(outcomes: Sequence[Outcome]) -> list[Section]:
+    """What to deploy on each dataset, from the simulated curves."""
+    found: dict[str, dict[str, MethodSummary]] = {}
+    datasets = {outcome.dataset.name: outcome.dataset for outcome in outcomes}
+    for outcome in outcomes:
+        summary = summarize(outcome.sweep, outcome.dataset.task, outcome.dataset.best)
+        found.setdefault(outcome.dataset.name, {})[outcome.sweep.method] = summary
+    told = {}
+    for name, methods in found.items():
+        if (recommended := recommend(methods, datasets[name])) is not None:
+            told[name] = " ".join([recommended.sentence(), *recommended.caveats])
+    return [Section("What to deploy", [facts(told)])] if told else []
 
 
 def _named(outcomes: Sequence[Outcome], names: Mapping[str, str]) -> list[Outcome]:

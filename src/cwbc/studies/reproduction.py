@@ -15,7 +15,7 @@ from cwbc.evidence.resampling import RULE, exact, judged
 from cwbc.grids.outcomes import Failure, Results
 from cwbc.reporting.page import Section, paragraph
 from cwbc.studies.extent import Extent
-from cwbc.studies.origins import histories_of
+from cwbc.studies.origins import histories_of, warnings_of
 from cwbc.studies.writing import File, Report
 from cwbc.wording import counted
 
@@ -48,6 +48,7 @@ def report(
         results=results,
         datasets=datasets,
         histories=histories_of(results.outcomes),
+        training_warnings=warnings_of(results.outcomes),
         provenance=provenance,
         summary={
             "item": {"name": item.name, "place": item.place, "shows": item.shows},

@@ -52,6 +52,7 @@ class Report:
     histories: Mapping[str, Histories]  # of what was trained, by the dataset's name
     provenance: Mapping[str, str]
     summary: Mapping[str, Any]
+    training_warnings: Sequence[str] = ()  # shown at the top
     sections: Sequence[Section] = ()
     files: Mapping[str, File] = dataclasses.field(default_factory=dict)
 
@@ -80,7 +81,7 @@ def _beside(report: Report) -> dict[str, File]:
     files = {**report.files}
     if outcomes := report.results.outcomes:
         files[CELLS] = File(_cells(outcomes), "the directory of each cell, where every episode is")
-        files[SEEDS] = File(_seeds(outcomes), "what each seed reached at each asked return")
+        files[SEEDS] = File(_seeds(outcomes), "what each seed achieved at each target return")
     for name, table in report.findings.tables.items():
         files[f"{name}.md"] = File(table.to_markdown(), table.title)
         files[f"{name}.csv"] = File(table.to_csv(), "the same as CSV")
@@ -104,7 +105,7 @@ def _pictures(report: Report) -> dict[str, File]:
         own = [outcome for outcome in outcomes if outcome.cell.dataset == name]
         dataset = own[0].dataset
         png = reliability_figure([outcome.sweep for outcome in own], dataset)
-        pictures[f"{files[names[name]]}.png"] = File(png, "achieved against asked return")
+        pictures[f"{files[names[name]]}.png"] = File(png, "achieved vs. target return")
     for each in report.findings.distributions:
         pictures[f"returns-{each.dataset}.png"] = File(each.figure(), "returns of the data, as drawn")
     return pictures
@@ -115,6 +116,7 @@ def _summary(report: Report) -> dict[str, Any]:
         **report.summary,
         "tables": {name: table.plain() for name, table in report.findings.tables.items()},
         "remarks": list(report.remarks),
+        "training_warnings": list(report.training_warnings),
         "failures": [
             {"dataset": f.cell.dataset, "method": f.cell.label, "reason": f.reason}
             for f in report.results.failures
@@ -166,7 +168,14 @@ def _page(report: Report, files: Mapping[str, str]) -> Page:
     }
     sections = [Section(heading, found) for heading, found in blocks.items() if found]
     remarks = " ".join(report.remarks)
-    return Page(report.title, report.kicker, report.headline, remarks, [*report.sections, *sections])
+    return Page(
+        report.title,
+        report.kicker,
+        report.headline,
+        remarks,
+        [*report.sections, *sections],
+        warnings=report.training_warnings,
+    )
 
 
 def _described(name: str, dataset: DatasetSummary, histories: Histories) -> str:

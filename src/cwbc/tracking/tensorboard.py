@@ -55,7 +55,7 @@ class EventFiles:
         targets = np.nan_to_num(sweep.targets)
         while scale * np.abs(sweep.targets).max() < 100 and scale < 10**6:  # NaN is not below
             scale *= 10
-        unit = "" if scale == 1 else f", asked return x {scale}"
+        unit = "" if scale == 1 else f", target return x {scale}"
         for number, target in enumerate(targets):
             values = {f"sweep/{name}{unit}": value[:, number] for name, value in measured.items()}
             self._append(self._each(time.time(), round(target * scale), values))

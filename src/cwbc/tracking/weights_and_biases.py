@@ -58,7 +58,7 @@ class WandbRun:
             return
         curve = summary["curve"]
         table = self._wandb.Table(list(curve[0]), [list(point.values()) for point in curve])
-        title = "normalized score against asked return"
+        title = "normalized score vs. target return"
         self._run.log({"sweep": self._wandb.plot.line(table, "target", "normalized", title=title)})
 
     def close(self) -> None:
