@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cwbc import evaluation, fitting, runs, simulators
+from cwbc import evaluation, fitting, memory, runs, simulators
 from cwbc.datasets import made, read
+from cwbc.design import Design
 from cwbc.device import Place, default_precision, default_preset
 from cwbc.errors import InputError, unknown
 from cwbc.finished import measured_in
@@ -67,6 +68,7 @@ def train(
     which = seeds_of(DEFAULT_SEEDS[preset] if seeds is None else seeds)
     if data_on not in (None, "device", "host"):
         raise unknown("place for the data", data_on, ("device", "host"))
+    memory.check_training(Design.fit(chosen, data, settings.context), settings, len(which))
     place = None if directory is None else Path(directory)
     done = 0 if place is None else runs.steps_done(place)
     shown = progress(console, f"training {chosen.name}", settings.steps, "steps", done)

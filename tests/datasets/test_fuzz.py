@@ -622,12 +622,12 @@ def test_a_pipe_among_the_parts_of_a_dataset(reader: Reader, tmp_path: Path) -> 
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "part-0.parquet").write_bytes(parquet_bytes(d4rl_table()))
     os.mkfifo(tmp_path / "parts" / "part-1.parquet")
-    assert "part-1.parquet is no file" in reader.ask(tmp_path / "parts")
+    assert "part-1.parquet is a pipe or a device" in reader.ask(tmp_path / "parts")
     minari = tmp_path / "minari"
     (minari / "data").mkdir(parents=True)
     (minari / "data" / "metadata.json").write_text("{}")
     os.mkfifo(minari / "data" / "main_data.hdf5")
-    assert "main_data.hdf5 is no file" in reader.ask(minari)
+    assert "main_data.hdf5 is a pipe or a device" in reader.ask(minari)
 
 
 @pytest.mark.parametrize("inside", [False, True])

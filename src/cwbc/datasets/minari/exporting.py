@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib.metadata
 from collections.abc import Iterable
@@ -94,9 +95,10 @@ def _action_space(data: Trajectories) -> Space[Any]:
     if data.discrete:
         return spaces.Discrete(data.action_size)
     low, high = data.actions.min(axis=0), data.actions.max(axis=0)
-    if (known := fitting.with_actions(data).action_bounds) is not None:
-        # Both: what was logged is never outside of what is declared.
-        low, high = np.minimum(low, known[0]), np.maximum(high, known[1])
+    with contextlib.suppress(InputError):  # of an environment that it does not fit
+        if (known := fitting.with_actions(data).action_bounds) is not None:
+            # Both: what was logged is never outside of what is declared.
+            low, high = np.minimum(low, known[0]), np.maximum(high, known[1])
     return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
 
