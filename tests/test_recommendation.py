@@ -158,3 +158,15 @@ def test_noise_rarely_moves_the_choice_out_of_the_data(seeds: int) -> None:
         returns = curve.returns + generator.normal(0, 6, curve.returns.shape)
         chosen.append(recommended(rvs=dataclasses.replace(curve, returns=returns)).point["target"])
     assert sum(target in (80.0, 100.0) for target in chosen) >= 90
+
+
+@pytest.mark.parametrize(
+    ("curve", "where"),
+    [((300.0,) * 7, "above the dataset's best"), ((-900.0,) * 7, "below the dataset's lowest")],
+)
+def test_an_environment_in_other_units_is_a_caveat(curve: tuple[float, ...], where: str) -> None:
+    found = recommended(rvs=sweep(*curve))
+    wanted = (
+        f"Every achieved return is {where}: are rewards, observations and actions in the units of the logs?"
+    )
+    assert wanted in found.caveats

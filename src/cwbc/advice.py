@@ -260,6 +260,8 @@ def _next(d: Description, dataset: str) -> str:
     if d.returns.equal:
         return f"Next: `cwbc {'compare' if d.environment else 'train'} {name} bc`"
     options = _given(d.weighting, ByReturn()) + _given(d.regularizer, Conservative())
+    if d.environment is not None and ":" in d.environment:  # a module, which no file may choose to import
+        options = f" --env {shlex.quote(d.environment)}{options}"
     if d.environment is None:
         return f"Next: `cwbc train {name} rvs+cwbc{options}`"
     return f"Next: `cwbc compare {name} rvs rvs+cwbc{options}` shows what weighting and regularizer change."

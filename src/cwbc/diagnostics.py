@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.wording import listed, percent
+from cwbc.results import Sweep
+from cwbc.tasks import Task
+from cwbc.wording import amount, listed, percent
 
 ROSE = 1.1  # times its early value: a loss that ends above it has risen
 APART = 2.0  # times the median over seeds: a seed whose loss is higher is far from the others
 NOTABLE = 0.005  # of a loss: what is less is nothing to worry about
 SATURATED = 0.5  # of the predicted actions at the ends of their range, beyond what was logged there
 CONSTANT = 0.02  # of the logged actions' standard deviation: predictions that vary less are constant
+FAR = 20.0  # points of score below all others, and twice as far as these are apart
+OFTEN = 0.25  # of the targets: less is noise
 _FEW = 2  # rows of metrics, fewer of which show no trend
 
 Values = NDArray[np.float64]
@@ -61,6 +65,27 @@ def training_warnings(
         what = f"the prediction loss ended at {_range(late[apart])}, that of the median seed at {median:.3g}"
         cure = "More --steps or a lower --learning-rate make seeds more alike."
         found.append(f"{what} ({_named(seeds, apart)}). {cure}")
+    return found
+
+
+def seed_warnings(sweep: Sweep, task: Task) -> list[str]:
+    """Seeds that achieve far less than the others at many targets, which a mean would hide."""
+    returns = sweep.returns.mean(axis=2)  # [seed, target]
+    scores, seeds, targets = task.normalize(returns), sweep.seeds.tolist(), sweep.targets
+    if len(seeds) < 3 or not np.isfinite(scores).all():
+        return []
+    found = []
+    for row, seed in enumerate(seeds):
+        others = np.delete(scores, row, axis=0)
+        spread = np.ptp(others, axis=0)
+        gaps = others.min(axis=0) - scores[row] - 2 * np.maximum(spread, FAR / 2)  # [target]
+        if (gaps > 0).mean() >= OFTEN:
+            worst = int(np.argmax(gaps))
+            at = "" if np.isnan(targets[worst]) else f" at target {amount(targets[worst])}"
+            low, median = amount(returns[row, worst]), amount(float(np.median(returns[:, worst])))
+            found.append(
+                f"seed {seed} is far below the others{at}: it achieves {low}, the median seed {median}."
+            )
     return found
 
 

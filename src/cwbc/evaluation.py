@@ -44,9 +44,12 @@ def evaluate(
     Args:
         progress: told the number of timesteps done; where episodes take turns, as a fraction of all of them.
     """
-    asked = np.unique(np.asarray(targets, np.float64))
+    try:
+        asked = np.unique(np.array([float(target) for target in targets]))
+    except (TypeError, ValueError):
+        asked = np.array([])
     if not asked.size or not np.isfinite(asked).all():
-        raise InputError(f"targets must be at least one finite number; got {list(targets)}")
+        raise InputError(f"targets must be at least one finite number; got {targets!r}")
     takes_target = policies.design.method.condition is not None
     asked = asked if takes_target else np.zeros(1)  # it is not given to the policy
     require(episodes >= 1, "episodes", episodes, "at least 1")

@@ -38,6 +38,11 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
     except InputError as error:
         remedy = "--env ID says where the data is from, and --env none that it is from nowhere"
         found.append(Finding("error", str(error), remedy))
+    else:
+        if (longest := int(data.lengths.max())) > simulator.horizon:
+            ends = f"{environment} ends them after {simulator.horizon:,}"
+            what = f"episodes have up to {longest:,} steps, but {ends}"
+            found.append(Finding("warning", what, "is it the right environment?"))
     finally:
         simulator.close()
     return dataclasses.replace(recording, data=data, findings=tuple(found))

@@ -63,6 +63,7 @@ def recommend(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> 
         not _is_clearly_below(chosen, dataset),
         (
             *_of_the_data(chosen, dataset),
+            *_of_units(methods[name], dataset),
             *_of_few_seeds(methods[name]),
             *_of_rivals(name, points, methods),
             *_of_the_target(chosen, methods[name], dataset),
@@ -115,6 +116,20 @@ def _of_the_data(point: CurvePoint, dataset: DatasetSummary) -> list[str]:
     if _score(point) >= _mean_score(dataset):
         return []
     return [f"The dataset's mean return is higher: {amount(dataset.mean_return)}."]
+
+
+def _of_units(method: MethodSummary, dataset: DatasetSummary) -> list[str]:
+    """That the environment may not be that of the logs: no target leads to any return that was logged."""
+    achieved = [point["return"] for point in method["curve"] if point["return"] is not None]
+    if min(achieved) > dataset.best + 0.1 * (dataset.best - dataset.lowest):
+        where = "above the dataset's best"
+    elif max(achieved) < dataset.lowest:
+        where = "below the dataset's lowest"
+    else:
+        return []
+    return [
+        f"Every achieved return is {where}: are rewards, observations and actions in the units of the logs?"
+    ]
 
 
 def _of_few_seeds(method: MethodSummary) -> list[str]:

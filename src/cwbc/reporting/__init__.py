@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cwbc.dataset_summary import DatasetSummary
+from cwbc.diagnostics import seed_warnings
 from cwbc.errors import InputError
 from cwbc.files import read_json, read_text, write_together
 from cwbc.intervals import meaning
@@ -104,10 +105,10 @@ def _summary(
     training_warnings: Mapping[str, Sequence[str]],
 ) -> Summary:
     task, best = dataset.task, dataset.best
-    methods = {
-        sweep.method: summarize(sweep, task, best, training_warnings.get(sweep.method, ()))
-        for sweep in sweeps
-    }
+    methods = {}
+    for sweep in sweeps:
+        warnings = [*training_warnings.get(sweep.method, ()), *seed_warnings(sweep, task)]
+        methods[sweep.method] = summarize(sweep, task, best, warnings)
     recommended = recommend(methods, dataset)
     return {
         "dataset": dataset.to_json(),
