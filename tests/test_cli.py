@@ -111,7 +111,7 @@ def test_other_settings_need_another_place_or_overwrite(
     changed = [*TINY, "--learning-rate=0.01"]  # a number, for which nothing is compiled
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     assert run("compare", compared / "toy.hdf5", "rvs", *changed, "--out", out) == 2
-    assert "optimizer.learning_rate was 0.0005, now 0.01" in capsys.readouterr().err
+    assert "optimizer.learning_rate was 0.0003, now 0.01" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
     assert run("compare", compared / "toy.hdf5", "rvs", *changed, "--out", out, "--overwrite") == 0
     method = json.loads((out / "rvs" / "config.json").read_text())["method"]
@@ -132,10 +132,10 @@ def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.Capt
     methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
     assert sorted(methods) == sorted([f"rvs ({out / 'rvs'})", f"rvs ({compared / 'out' / 'rvs'})"])
     path = out / "rvs" / "config.json"
-    path.write_text(path.read_text().replace('"learning_rate": 0.0005', '"learning_rate": 0.01'))
+    path.write_text(path.read_text().replace('"learning_rate": 0.0003', '"learning_rate": 0.01'))
     assert run("report", out / "rvs", compared / "out" / "rvs", "--out", tmp_path / "both") == 0
     methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
-    assert list(methods) == ["rvs (learning_rate 0.01)", "rvs (learning_rate 0.0005)"]
+    assert list(methods) == ["rvs (learning_rate 0.01)", "rvs (learning_rate 0.0003)"]
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -346,7 +346,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
     with pytest.raises(InputError, match=r"training\.steps was 30, now 29"):
         train(toy_data(), tiny("rvs"), dataclasses.replace(SETTINGS, steps=29), (0,), tmp_path / "r")
-    with pytest.raises(InputError, match=r"optimizer\.learning_rate was 0\.0005, now 0\.1"):
+    with pytest.raises(InputError, match=r"optimizer\.learning_rate was 0\.0003, now 0\.1"):
         train(toy_data(), tiny("rvs", learning_rate=0.1), SETTINGS, (0,), tmp_path / "r")
     with pytest.raises(InputError, match=r"seeds was \[0\], now \[1\]"):
         train(toy_data(), tiny("rvs"), SETTINGS, (1,), tmp_path / "r")
@@ -389,7 +389,7 @@ def test_a_run_that_diverged_at_once_is_begun_anew_with_other_settings(tmp_path:
     with runs.held(place), pytest.raises(InputError, match="another process is working"):
         train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)  # it may be on its way to a checkpoint
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
-    assert runs.read_config(place)["method"]["optimizer"]["learning_rate"] == 5e-4
+    assert runs.read_config(place)["method"]["optimizer"]["learning_rate"] == 3e-4
     assert runs.steps_done(place) == SETTINGS.steps
 
 

@@ -173,7 +173,7 @@ def small(method: Method) -> Method:
     """The same method at a size that trains in minutes on two CPU cores."""
     network, learning_rate = method.network, 1e-3
     if isinstance(network, MLP):
-        network, learning_rate = dataclasses.replace(network, width=256), 5e-4
+        network, learning_rate = dataclasses.replace(network, width=256), 3e-4
     else:
         network = dataclasses.replace(network, width=64, layers=2)
     optimizer = dataclasses.replace(method.optimizer, learning_rate=learning_rate)
@@ -189,7 +189,7 @@ def sized(name: str, preset: Preset) -> tuple[Method, Training]:
         return method, Training()
     # A step of a transformer costs several times one of an MLP.
     is_mlp = isinstance(method.network, MLP)
-    return small(method), Training(steps=10_000) if is_mlp else Training(steps=5_000, batch_size=32)
+    return small(method), Training(steps=10_000 if is_mlp else 5_000, batch_size=32)
 
 
 def with_options(
