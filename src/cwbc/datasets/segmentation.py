@@ -238,7 +238,10 @@ def _odd_steps(episodes: Episodes, roles: Roles, steps: NDArray[Any] | None) -> 
     repeats = np.flatnonzero(strides == 0)
     first = [next(origin.places(starts, np.array([s - 1]))) for s in repeats[:PLACES_KEPT]]
     twice = [f"{steps[s]} (as at {p.unit} {p.row})" for s, p in zip(repeats, first, strict=False)]
-    tell("error", repeats, twice, "repeats", "each step stands in one row: drop the duplicated rows")
+    remedy = (
+        "each step stands in one row: drop duplicated rows, or give a finer column (--step) if they are none"
+    )
+    tell("error", repeats, twice, "repeats", remedy)
     if roles.step.kind == "time" or (steps.dtype.kind == "f" and (steps % 1 != 0).any()):
         return found  # a time orders the steps, but its gaps tell nothing
     back = np.flatnonzero(strides < 0)
