@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print the table, keep it as JSON, and tell what got worse."""
+"""`python -m benchmarks`: measure, print the table, store it as JSON, and report what got worse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import comparison, rows, tables
 from benchmarks.rows import Report, Row
-from cwbc.errors import InputError, unknown
+from cwbc.system.errors import InputError, unknown
 
 Subject = Callable[[], Iterator[Row]]
 
@@ -27,7 +27,7 @@ GPU = ("limits", "training", "streaming", "sweep", "growth")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """What was asked for; 1 where something got worse, 2 where the input is wrong."""
+    """Run the command; 1 where something got worse, 2 where the input is wrong."""
     options = _options(arguments)
     try:
         return _run(options)
@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _cpu_subjects() -> dict[str, Subject]:
-    from cwbc.device import use_device
+    from cwbc.core.device import use_device
 
     use_device("cpu")
     from benchmarks import data, evaluation, growth, growth_from_files, limits, start, training
@@ -111,7 +111,7 @@ def _cpu_subjects() -> dict[str, Subject]:
 
 
 def _gpu_subjects() -> dict[str, Subject]:
-    from cwbc.device import use_device
+    from cwbc.core.device import use_device
 
     use_device("gpu")
     # Not data: what it needs is not everywhere that a GPU is.
@@ -151,7 +151,7 @@ def _begun() -> Report:
 
 
 def _measured(report: Report, subjects: dict[str, Subject], place: Path) -> Report:
-    """With the rows of every subject; what is measured is kept at once, as a run may be cut off."""
+    """With the rows of every subject; each row is stored at once, as a run may be interrupted."""
     began = time.monotonic()
     for name, subject in subjects.items():
         for row in subject():

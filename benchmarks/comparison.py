@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from benchmarks.rows import Report, Row
-from cwbc.errors import InputError
+from cwbc.system.errors import InputError
 
 _SHORTEST = 0.05  # seconds: what takes less is decided by what else the machine does
 

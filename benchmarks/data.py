@@ -20,8 +20,8 @@ from benchmarks.inputs import logged
 from benchmarks.limits import open_loop
 from benchmarks.rows import Row
 from benchmarks.timing import seconds, side_by_side
-from cwbc.behaviours import recipes, zoo
-from cwbc.datasets import hdf5
+from cwbc.behaviours import recipes, snapshots
+from cwbc.data.formats import hdf5
 
 MADE_STEPS, MADE_COPIES = 200_000, 200
 
@@ -29,9 +29,9 @@ MADE_STEPS, MADE_COPIES = 200_000, 200
 def cpu_making() -> Iterator[Row]:
     """200,000 steps of HalfCheetah from the snapshots that come with the package."""
     name = "cwbc/halfcheetah/medium-replay-v0"
-    series, sample = zoo.series("halfcheetah"), 100
+    series, sample = snapshots.shipped("halfcheetah"), 100
     limit = open_loop(series.environment, MADE_COPIES, sample)
-    took = seconds(lambda: recipes.make(series, name, "medium-replay", MADE_STEPS))
+    took = seconds(lambda: recipes.generate(series, name, "medium-replay", MADE_STEPS))
     limit += open_loop(series.environment, MADE_COPIES, sample)
     yield Row(
         f"making {name}",

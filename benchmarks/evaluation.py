@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-import jax
 import mujoco
 import numpy as np
 
@@ -14,12 +13,13 @@ from benchmarks.inputs import logged
 from benchmarks.limits import open_loop
 from benchmarks.rows import Row
 from benchmarks.timing import seconds
-from cwbc import simulators
-from cwbc.design import Design
-from cwbc.evaluation import evaluate
-from cwbc.methods import parse
-from cwbc.policy import Policies
-from cwbc.simulators.locomotion import ROBOTS, Locomotion
+from cwbc import envs
+from cwbc.core.methods import Training, parse
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.training import initialize
+from cwbc.envs.locomotion import ROBOTS, Locomotion
+from cwbc.runs.evaluating import evaluate
+from cwbc.runs.policies import Policies
 
 CHEETAH = "HalfCheetah-v5"
 HORIZON = 1000
@@ -42,7 +42,7 @@ def cpu_simulation(count: int = 128, steps: int = 100) -> Iterator[Row]:
 
 
 def _stepping(environment: str, count: int, steps: int) -> tuple[float, float]:
-    simulator = simulators.make(environment, count)
+    simulator = envs.make(environment, count)
     assert isinstance(simulator, Locomotion)
     episodes = np.arange(count)
     actions = np.random.default_rng(0).uniform(-1, 1, (count, simulator.action_size)).astype(np.float32)
@@ -75,14 +75,13 @@ def gpu_sweeps() -> Iterator[Row]:
 
 def _sweep(label: str, name: str, seeds: int, targets: int, promise: float, episodes: int = 10) -> Row:
     data = logged(5000)
-    design = Design.fit(parse(name), data, 20)
-    parameters = jax.vmap(design.initialize)(jax.random.split(jax.random.key(0), seeds))
-    policies = Policies(design, parameters, tuple(range(seeds)), *data.observation_statistics)
-    asked = [1000.0 * k for k in range(1, 1 + targets)]
-    _compile(policies, asked, episodes)
+    spec, which = PolicySpec.fit(parse(name), data, Training()), tuple(range(seeds))
+    policies = Policies(spec, initialize(spec, Training(), which).parameters, which)
+    returns = [1000.0 * k for k in range(1, 1 + targets)]
+    _compile(policies, returns, episodes)
     count, sample = seeds * targets * episodes, HORIZON // 10
     limit = open_loop(CHEETAH, count, sample)
-    took = seconds(lambda: evaluate(policies, CHEETAH, asked, episodes).returns)
+    took = seconds(lambda: evaluate(policies, CHEETAH, returns, episodes).returns)
     limit += open_loop(CHEETAH, count, sample)  # before and after, as the machine may slow down
     return Row(
         label,
@@ -99,9 +98,9 @@ class _Compiled(Exception):
     """The first step is done."""
 
 
-def _compile(policies: Policies, asked: list[float], episodes: int) -> None:
+def _compile(policies: Policies, targets: list[float], episodes: int) -> None:
     def stop(timestep: int) -> None:
         raise _Compiled
 
     with contextlib.suppress(_Compiled):
-        evaluate(policies, CHEETAH, asked, episodes, progress=stop)
+        evaluate(policies, CHEETAH, targets, episodes, progress=stop)

@@ -10,7 +10,7 @@ from benchmarks.inputs import ROBOTS, Trainee, logged
 from benchmarks.limits import GPU_SEEDS
 from benchmarks.rows import Row
 from benchmarks.timing import side_by_side
-from cwbc.device import default_preset
+from cwbc.core.device import default_preset
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # steps of the dataset
 HOPPER = "Hopper-v5"

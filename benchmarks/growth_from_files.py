@@ -1,6 +1,6 @@
 """Cost grows as it should with the dataset's file: reading it in proportion, training's memory by a formula.
 
-Run as a program, it trains on one file and tells what memory that took.
+Run as a program, it trains on one file and reports its memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from benchmarks.inputs import Trainee, logged
 from benchmarks.memory import peak
 from benchmarks.rows import Row
 from benchmarks.timing import Work, side_by_side
-from cwbc.datasets import hdf5, load
-from cwbc.trajectories import Trajectories
+from cwbc.core.trajectories import Trajectories
+from cwbc.data import load
+from cwbc.data.formats import hdf5
 
 LOADING, PROCESS_MEMORY = "loading HDF5", "peak process memory"
 LINEAR_FROM = 100_000  # steps; below, what does not depend on the size shows
@@ -59,10 +60,10 @@ def _memory(paths: dict[int, Path]) -> Iterator[Row]:
     beyond_data = None  # the interpreter, jax and the compiled program, as the smallest dataset shows them
     for size, path in paths.items():
         command = [sys.executable, "-m", "benchmarks.growth_from_files", str(path)]
-        told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        beyond_data = beyond_data or told["peak"] - told["formula"]
-        yield memory_row(DEVICE_MEMORY, told["device"], told["formula"], size, promise=1.1)
-        yield memory_row(PROCESS_MEMORY, told["peak"], beyond_data + told["formula"], size)
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        beyond_data = beyond_data or found["peak"] - found["formula"]
+        yield memory_row(DEVICE_MEMORY, found["device"], found["formula"], size, promise=1.1)
+        yield memory_row(PROCESS_MEMORY, found["peak"], beyond_data + found["formula"], size)
 
 
 def main() -> None:

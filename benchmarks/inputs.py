@@ -1,6 +1,6 @@
 """Random data in the shapes of the robots', and methods in training on it.
 
-Of what the data says, speed depends on one thing only: the share of the windows that is raised.
+Of the data's contents, speed depends on one thing only: the fraction of regularized windows.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from cwbc import sampling, updates
-from cwbc.datasets.arrays import from_arrays
-from cwbc.design import Design
-from cwbc.device import default_precision
-from cwbc.methods import Method, Preset, Training, sized
-from cwbc.trajectories import Trajectories
+from cwbc.core import sampling, training
+from cwbc.core.device import default_precision
+from cwbc.core.methods import Method, Preset, Training, sized
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.formats.arrays import from_arrays
 
 ROBOTS = {"HalfCheetah-v5": (17, 6), "Hopper-v5": (11, 3)}  # sizes of observations and actions
 
@@ -44,7 +44,7 @@ class Trainee:
 
     Args:
         chunk: steps trained at once, where a turn should be shorter than training's own chunks.
-        source: where the data lies.
+        source: where the data is stored.
     """
 
     def __init__(
@@ -56,20 +56,20 @@ class Trainee:
         chunk: int | None = None,
         source: Callable[[Trajectories, Method], sampling.Source] = sampling.to_device,
     ) -> None:
-        method, training = sized(name, preset)
-        self.training: Training = dataclasses.replace(training, precision=default_precision())
-        self.design = Design.fit(method, data, self.training.context)
-        self.data = source(data, self.design.method)
+        method, settings = sized(name, preset)
+        self.training: Training = dataclasses.replace(settings, precision=default_precision())
+        self.spec = PolicySpec.fit(method, data, self.training)
+        self.data = source(data, self.spec.method)
         self.seeds = tuple(range(seeds))
-        self.state = updates.initialize(self.design, self.training, self.seeds)
-        self.chunk = chunk or updates.chunk_length(self.design, self.training, self.state)
+        self.state = training.initialize(self.spec, self.training, self.seeds)
+        self.chunk = chunk or training.chunk_length(self.spec, self.training, self.state)
 
     def train(self) -> Any:
         """One more chunk of steps."""
-        self.state, losses = updates.run_chunk(
-            self.design, self.training, self.state, self.data, self.seeds, 0, self.chunk
+        self.state, metrics = training.run_chunk(
+            self.spec, self.training, self.state, self.data, self.seeds, 0, self.chunk
         )
-        return losses
+        return metrics
 
     @property
     def weights(self) -> int:
@@ -78,6 +78,6 @@ class Trainee:
 
     @property
     def windows(self) -> int:
-        """Windows that go through the network in a step of one seed, the raised ones included."""
-        drawn = self.training.batch_size
-        return drawn + math.ceil(drawn * self.data.episodes.raised_share)
+        """Windows that go through the network in a step of one seed, with the regularized ones."""
+        sampled = self.training.batch_size
+        return sampled + math.ceil(sampled * self.data.episodes.selected_fraction)

@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.rows import Row
 from benchmarks.timing import Work, seconds, side_by_side
-from cwbc import simulators
-from cwbc.simulators.locomotion import ROBOTS, Locomotion
+from cwbc import envs
+from cwbc.envs.locomotion import ROBOTS, Locomotion
 
 ROWS, WIDTH = 64 * 20, 1024  # of a paper-size RvS batch, and of its hidden layers
 GPU_SEEDS = 10
@@ -70,7 +70,7 @@ def gpu_limits() -> Iterator[Row]:
 
 def open_loop(environment: str, count: int, steps: int) -> float:
     """Seconds that MuJoCo's own loop takes for `steps` steps of `count` robots under random actions."""
-    simulator = simulators.make(environment, count)
+    simulator = envs.make(environment, count)
     assert isinstance(simulator, Locomotion)
     simulator.reset(np.arange(count), range(count))
     generator = np.random.default_rng(0)

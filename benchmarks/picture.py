@@ -12,8 +12,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import rows
 from benchmarks.rows import Report, Row
-from cwbc.reporting.figures import COLOURS, INK, MARKERS, clean
-from cwbc.reporting.png import blank, to_png
+from cwbc.reports.looks import COLOURS
+from cwbc.reports.png import INK, MARKERS, blank, clean, to_png
 
 PANELS = {
     "ms": ("Time of a training step", "ms per step"),
@@ -29,7 +29,7 @@ def draw(path: Path, report: Report) -> None:
         if row.steps is not None:
             curves.setdefault(row.name, []).append(row)
     panels = {unit: [c for c in curves.values() if c[0].unit == unit] for unit in PANELS}
-    panels = {unit: drawn for unit, drawn in panels.items() if drawn}
+    panels = {unit: shown for unit, shown in panels.items() if shown}
     figure = blank((4.4 * len(panels), 4.0))
     for axes, unit in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _panel(axes, unit, panels[unit])

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from cwbc.errors import InputError
-from cwbc.files import write_atomically
+from cwbc.system.errors import InputError
+from cwbc.system.files import write_atomically
 
 _FORMAT = 1
 
@@ -30,7 +30,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The name, with what tells the rows of a curve apart."""
+        """The name, with what distinguishes the rows of a curve."""
         return self.name if self.steps is None else f"{self.name} with {self.steps:,} steps of data"
 
     @property
@@ -58,7 +58,7 @@ class Report:
     rows: tuple[Row, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; ratios and kept promises stand there for readers, and follow from the rest."""
+        """Plain values; ratios and kept promises are for readers, and follow from the rest."""
         rows = [dataclasses.asdict(row) | {"ratio": row.ratio, "kept": row.kept} for row in self.rows]
         return {"format": _FORMAT} | dataclasses.asdict(self) | {"rows": rows}
 
@@ -80,7 +80,7 @@ def write(path: Path, report: Report) -> None:
 
 
 def read(path: Path) -> Report:
-    """A report that was kept."""
+    """A stored report."""
     try:
         return Report.from_json(json.loads(path.read_bytes()))
     except FileNotFoundError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Iterator
 
@@ -11,10 +12,11 @@ from benchmarks import limits
 from benchmarks.inputs import Trainee, logged
 from benchmarks.rows import Row
 from benchmarks.timing import seconds, side_by_side
-from cwbc import sampling
-from cwbc.design import Design
-from cwbc.methods import Preset
-from cwbc.networks import MLP
+from cwbc.core import sampling
+from cwbc.core.cloning import Cloning
+from cwbc.core.methods import Preset
+from cwbc.core.networks import MLP
+from cwbc.core.policy_spec import PolicySpec
 
 # Steps of a turn: few, so that noise meets both sides; enough that handing over the state does not count.
 TURNS: dict[Preset, int] = {"small": 100, "paper": 20}
@@ -22,10 +24,12 @@ GPU_TARGETS = {"rvs": 30.0, "rvs+cwbc": 45.0, "dt": 90.0}  # seconds for 100,000
 OPTIMIZER_BYTES = 28  # per weight: it, its gradient and two moments are read, all but the gradient written
 
 
-def operations(design: Design, windows: int) -> float:
+def operations(spec: PolicySpec, windows: int) -> float:
     """Additions and multiplications of the matrix products in one step of one seed, forward and backward."""
-    network, context = design.method.network, design.context
-    parameters = jax.eval_shape(design.initialize, jax.random.key(0))
+    learner, context = spec.method.learner, spec.context
+    assert isinstance(learner, Cloning)
+    network = learner.network
+    parameters = jax.eval_shape(functools.partial(learner.initial_parameters, spec), jax.random.key(0))
     rows = windows * context
     # A product costs two operations per weight and row, and as many again for each gradient; what enters the
     # network needs none.
@@ -47,7 +51,7 @@ def operations(design: Design, windows: int) -> float:
 def cpu_step() -> Iterator[Row]:
     """A paper-size RvS step against the same amount of plain matrix products."""
     rvs = Trainee("rvs", logged(100_000), "paper", chunk=TURNS["paper"])
-    work = rvs.chunk * operations(rvs.design, rvs.windows)
+    work = rvs.chunk * operations(rvs.spec, rvs.windows)
     plain, plain_work = limits.products((limits.ROWS, limits.WIDTH), limits.WIDTH, "float32", 3 * rvs.chunk)
     ours, limit = side_by_side(rvs.train, plain, repeats=11)
     yield Row(
@@ -66,15 +70,15 @@ def cpu_regularizer() -> Iterator[Row]:
     """What the conservative regularizer adds to a step."""
     data = logged(100_000)
     for preset, chunk in TURNS.items():
-        rvs, raised = (Trainee(name, data, preset, chunk=chunk) for name in ("rvs", "rvs+c"))
-        plain_time, raised_time = side_by_side(rvs.train, raised.train, repeats=11)
+        plain, regularized = (Trainee(name, data, preset, chunk=chunk) for name in ("rvs", "rvs+c"))
+        plain_time, time = side_by_side(plain.train, regularized.train, repeats=11)
         yield Row(
             f"rvs+c step, {preset} size",
-            1e3 * raised_time / chunk,
+            1e3 * time / chunk,
             "ms",
             1e3 * plain_time / chunk,
             "rvs",
-            promise=1.1 + raised.data.episodes.most_raised,
+            promise=1.1 + regularized.data.episodes.most_selected,
         )
 
 
@@ -103,7 +107,7 @@ def gpu_streaming() -> Iterator[Row]:
 
 
 def _gpu_rows(name: str, trainee: Trainee, compiling: float, step: float, target: float) -> Iterator[Row]:
-    flops = len(trainee.seeds) * operations(trainee.design, trainee.windows)
+    flops = len(trainee.seeds) * operations(trainee.spec, trainee.windows)
     traffic = OPTIMIZER_BYTES * trainee.weights
     products, bandwidth = limits.seeds_product_rate(), limits.gpu_bandwidth()
     steps = trainee.training.steps
@@ -119,8 +123,8 @@ def _gpu_rows(name: str, trainee: Trainee, compiling: float, step: float, target
     )
     yield Row(f"{name}: a step", 1e3 * step, "ms")
     yield Row(f"{name}: compiling", compiling, "s")
-    if trainee.data.episodes.most_raised:
-        yield Row(f"{name}: windows that are raised", 100 * trainee.data.episodes.most_raised, "%")
+    if fraction := trainee.data.episodes.most_selected:
+        yield Row(f"{name}: windows that are raised", 100 * fraction, "%")
     yield Row(
         f"{name}: matrix products",
         flops / step / 1e12,

@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import hypothesis
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from cwbc.datasets.arrays import from_arrays
-from cwbc.trajectories import Trajectories
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.formats.arrays import from_arrays
 
 COMPILED = "JAX_COMPILATION_CACHE_DIR"
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("cwbc", deadline=None)
+hypothesis.settings.load_profile("cwbc")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,9 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports without PNG files, to draw which takes longer than all else in a report."""
-    for name in ("reliability_figure", "training_figure", "returns_figure"):
-        monkeypatch.setattr(f"cwbc.reporting.{name}", lambda *_: None)
+    """Reports with empty PNG files, to draw which takes longer than all else in a report."""
+    monkeypatch.setattr("cwbc.reports.report.picture", lambda *_: b"")
 
 
 def logged(*rewards: ArrayLike, name: str = "logged", **settings: Any) -> Trajectories:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from cwbc.dataset_summary import DatasetSummary
-from cwbc.evidence.item import Claim, Findings
-from cwbc.evidence.measured import Evidence
-from cwbc.evidence.naming import named
-from cwbc.experiments.catalogue import ITEMS
+from cwbc.core.tasks import TASKS
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale, grid
 from cwbc.grids.outcomes import Outcome
-from cwbc.results import Sweep
-from cwbc.tasks import TASKS
-from cwbc.trajectories import Trajectories
+from cwbc.paper.catalogue import ITEMS
+from cwbc.paper.item import Claim, Findings
+from cwbc.paper.naming import WALKERS, named
+from cwbc.results.evidence import Evidence
+from cwbc.results.sweeps import Sweep
 
 SCALE = Scale("small", steps=1, seeds=2, episodes=1, precision="float32")
 ENVIRONMENTS = {"walker2d": "Walker2d-v4", "hopper": "Hopper-v4", "halfcheetah": "HalfCheetah-v4"}
-MARKS = ("low", "data's best", "1x expert", "2x expert")  # the asked returns of a curve
+MARKS = ("low", "data's best", "1x expert", "2x expert")  # the target returns of a curve
 LOW, BEST = 0.4, 0.8  # of the expert return
 HOLDS = (20.0, 50.0, 50.0, 50.0)  # scores at MARKS
 FALLS = (20.0, 50.0, 10.0, 0.0)
@@ -51,15 +52,15 @@ def outcome(
 
     Args:
         apart: how far the two seeds are from the mean, at every point.
-        extra: scores at further asked returns, by their share of the dataset's best.
+        extra: scores at further target returns, by their fraction of the dataset's best.
     """
     about = about or summary(dataset)
     task = about.task
     points = dict(zip((LOW, BEST, 1.0, 2.0), scores, strict=True))
-    asked = {share * task.expert_return: found for share, found in points.items()}
-    asked |= {share * about.best: found for share, found in (extra or {}).items()}
-    targets = np.array(sorted(asked))
-    means = task.random_score + np.array([asked[t] for t in targets]) / 100 * _range(about)
+    by_target = {each * task.expert_return: found for each, found in points.items()}
+    by_target |= {each * about.best: found for each, found in (extra or {}).items()}
+    targets = np.array(sorted(by_target))
+    means = task.random_score + np.array([by_target[t] for t in targets]) / 100 * _range(about)
     spread = apart / 100 * _range(about)
     returns = np.stack([means - spread, means + spread])[:, :, None]
     (cell,) = grid([about.name], ["rvs"], SCALE)
@@ -104,3 +105,8 @@ def curves(
 def at_expert(dataset: str, scores: Mapping[str, float]) -> list[Outcome]:
     """Methods with these scores at the expert return and beyond."""
     return [outcome(dataset, label, (20, 50, at, at)) for label, at in scores.items()]
+
+
+def on_all(data: Trajectories, datasets: Sequence[str] = WALKERS) -> dict[str, Any]:
+    """The same data as all datasets, as arguments of `found`."""
+    return {dataset.replace("-", "_"): data for dataset in datasets}

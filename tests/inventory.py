@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cwbc.datasets.arrays import from_arrays
-from cwbc.trajectories import Trajectories
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.formats.arrays import from_arrays
 
 DAYS = 60
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cwbc.dataset_summary import DatasetSummary
-from cwbc.histories import History
-from cwbc.results import Sweep
-from cwbc.tasks import TASKS
+from cwbc.core.tasks import TASKS
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.sweeps import Sweep
+from cwbc.runs.histories import TrainingHistory
 
 TASK = TASKS["hopper"]
 DATASET = DatasetSummary(
@@ -42,7 +42,7 @@ class Read(HTMLParser):
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.data: list[dict[str, Any]] = []  # of charts
         self.text = ""
-        self.feed(text)
+        self.feed(str(text))  # no markup, which would escape what is added to it
         self.close()
         assert not self.open
 
@@ -64,7 +64,7 @@ class Read(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.elements[-1:] == [("script", {"type": "application/json"})] and self.open[-1] == "script":
+        if self.elements[-1:] == [("script", {"type": "application/json"})] and self.open[-1:] == ["script"]:
             self.data.append(json.loads(data))
         elif self.open and self.open[-1] not in ("style", "script"):
             self.text += data
@@ -81,10 +81,10 @@ def sweep(method: str, *curve: float, targets: tuple[float, ...], spread: float 
 
 def history(
     kind: str, drawn: tuple[float, ...] | None, losses: list[list[float]], every: int = 100
-) -> History:
+) -> TrainingHistory:
     """A training whose rows come every so many steps."""
     weighting = {"kind": kind} | ({"top_fraction": 0.1} if kind == "TopFraction" else {})
-    return History(every * np.arange(1, len(losses) + 1), np.array(losses), weighting, drawn)
+    return TrainingHistory(every * np.arange(1, len(losses) + 1), np.array(losses), weighting, drawn)
 
 
 def once(method: str, *of_seeds: float) -> Sweep:

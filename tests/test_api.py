@@ -13,7 +13,7 @@ import pytest
 from toys import ENVIRONMENT, toy_data, write_toy
 
 import cwbc
-from cwbc.device import Place
+from cwbc.core.device import Place
 
 DATA = toy_data(full_length=True)  # as in the files, and as in test_cli: each shape is compiled once
 PLACES: tuple[Place, Place] = ("device", "host")
@@ -85,7 +85,7 @@ def test_data_may_stay_in_host_memory() -> None:
 
 def test_a_method_of_ones_own_can_have_any_name() -> None:
     mine = dataclasses.replace(cwbc.METHODS["bc"], name="mine")
-    assert cwbc.train(DATA, mine, seeds=2, **TINY).design.method.name == "mine"
+    assert cwbc.train(DATA, mine, seeds=2, **TINY).spec.method.name == "mine"
 
 
 def test_an_environment_can_be_given(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Benchmarks as values: what they say about a promise, what is kept of them, and what counts as worse."""
+"""Benchmarks as values: promises, stored reports, and what counts as worse."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from benchmarks.inputs import logged
 from benchmarks.rows import Report, Row
 from benchmarks.tables import report_table
 from benchmarks.training import operations
-from cwbc import sampling, updates
-from cwbc.design import Design
-from cwbc.errors import InputError
-from cwbc.layers import Parameters
-from cwbc.methods import sized
+from cwbc.core.cloning import Cloning, CloningBatch
+from cwbc.core.layers import Parameters
+from cwbc.core.learners import Columns
+from cwbc.core.methods import sized
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.sampling import Choice, gathered, sample, to_device
+from cwbc.system.errors import InputError
 
-SHARE = Row("step", 80.0, "GFLOP/s", 100.0, "product", promise=0.9, more_is_better=True)
-COST = Row("raised", 3.0, "ms", 2.0, "plain", promise=1.6)
+RATE = Row("step", 80.0, "GFLOP/s", 100.0, "product", promise=0.9, more_is_better=True)
+COST = Row("rvs+c", 3.0, "ms", 2.0, "plain", promise=1.6)
 WAIT = Row("start", 0.3, "s", 0.02, "python", promise=0.5, promise_on="measured")
 BARE = Row("compiling", 4.0, "s")
 CURVE = tuple(Row("load", 0.01 * n, "s", 0.01 * n, "in proportion", steps=100 * n) for n in (1, 10))
-REPORT = Report("cpu", "some processor", 2, {"jax": "0.10"}, (SHARE, COST, WAIT, BARE, *CURVE))
+REPORT = Report("cpu", "some processor", 2, {"jax": "0.10"}, (RATE, COST, WAIT, BARE, *CURVE))
 
 
 def with_rows(*changed: Row) -> Report:
@@ -42,21 +44,21 @@ def worse_names(stored: Report, now: Report, tolerance: float = 1.25) -> list[st
 
 
 def test_a_promise_is_about_the_ratio_or_the_number_itself() -> None:
-    assert [row.kept for row in (SHARE, COST, WAIT, BARE)] == [False, True, True, None]
-    assert [row.ratio for row in (SHARE, COST, BARE)] == [0.8, 1.5, None]
-    assert dataclasses.replace(SHARE, measured=90.0).kept
+    assert [row.kept for row in (RATE, COST, WAIT, BARE)] == [False, True, True, None]
+    assert [row.ratio for row in (RATE, COST, BARE)] == [0.8, 1.5, None]
+    assert dataclasses.replace(RATE, measured=90.0).kept
     assert not dataclasses.replace(WAIT, measured=0.6).kept
 
 
 def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     rows.write(tmp_path / "new" / "cpu.json", REPORT)
     assert rows.read(tmp_path / "new" / "cpu.json") == REPORT
-    told = json.loads((tmp_path / "new" / "cpu.json").read_text())["rows"][0]
-    assert (told["ratio"], told["kept"]) == (0.8, False)
+    stored = json.loads((tmp_path / "new" / "cpu.json").read_text())["rows"][0]
+    assert (stored["ratio"], stored["kept"]) == (0.8, False)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 0}', '{"format": 1, "rows": [{}]}'])
-def test_what_is_no_report_is_told(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_report_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "cpu.json"
     with pytest.raises(InputError, match="no such file"):
         rows.read(path)
@@ -75,11 +77,11 @@ def test_the_speed_of_the_machine_does_not_matter() -> None:
     assert worse_names(REPORT, with_rows(*slower)) == []
 
 
-def test_worse_is_less_of_a_share_or_more_of_a_cost() -> None:
-    less, more = dataclasses.replace(SHARE, measured=60.0), dataclasses.replace(COST, measured=6.0)
-    assert worse_names(REPORT, with_rows(less, more)) == ["raised", "step"]  # 2 times as bad, then 1.33
-    assert worse_names(REPORT, with_rows(less, more), tolerance=1.5) == ["raised"]
-    better = dataclasses.replace(SHARE, measured=99.0), dataclasses.replace(COST, measured=2.0)
+def test_worse_is_a_lower_rate_or_a_higher_cost() -> None:
+    less, more = dataclasses.replace(RATE, measured=60.0), dataclasses.replace(COST, measured=6.0)
+    assert worse_names(REPORT, with_rows(less, more)) == ["rvs+c", "step"]  # 2 times as bad, then 1.33
+    assert worse_names(REPORT, with_rows(less, more), tolerance=1.5) == ["rvs+c"]
+    better = dataclasses.replace(RATE, measured=99.0), dataclasses.replace(COST, measured=2.0)
     assert worse_names(REPORT, with_rows(*better)) == []
 
 
@@ -89,7 +91,7 @@ def test_only_rows_of_both_runs_with_limits_are_compared() -> None:
     assert worse_names(REPORT, with_rows(longer, other)) == []
 
 
-def test_points_of_a_curve_are_told_apart() -> None:
+def test_points_of_a_curve_have_different_labels() -> None:
     last = dataclasses.replace(CURVE[1], measured=1.0)
     assert worse_names(REPORT, with_rows(CURVE[0], last)) == ["load with 1,000 steps of data"]
 
@@ -107,7 +109,7 @@ def test_devices_of_two_kinds_are_not_compared() -> None:
 def test_the_table_shows_every_row() -> None:
     lines = [" ".join(line.split()) for line in report_table(REPORT).splitlines()]
     assert lines[2] == "step 80 GFLOP/s 100 GFLOP/s product 80% at least 90% NO"
-    assert lines[3] == "raised 3 ms 2 ms plain 1.50x at most 1.60x yes"
+    assert lines[3] == "rvs+c 3 ms 2 ms plain 1.50x at most 1.60x yes"
     assert lines[4] == "start 0.3 s 0.02 s python 15.00x at most 0.5 s yes"
     assert lines[5] == "compiling 4 s"
 
@@ -129,7 +131,7 @@ def test_the_command(
     assert "4 ratios compared" in capsys.readouterr().out
     measured[1] = dataclasses.replace(COST, measured=30.0)
     assert command.main(["--json", str(now), "--against", str(stored)]) == 1
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["raised", "1.50x", "15.00x", "10.00"]
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["rvs+c", "1.50x", "15.00x", "10.00"]
     assert command.main(["--json", str(now), "--against", str(stored), "--tolerance", "11"]) == 0
     for wrong in (["--tolerance", "nan"], ["--only", "nothing"], ["--against", str(tmp_path)]):
         assert command.main([*wrong, "--json", str(now)]) == 2
@@ -145,16 +147,22 @@ def test_every_subject_has_a_name() -> None:
 def test_operations_are_those_that_the_compiler_counts(name: str) -> None:
     data = logged(2000)
     method, training = sized(name, "small")
-    design = Design.fit(method, data, training.context)
-    on_device = sampling.to_device(data, design.method)
-    parameters = jax.eval_shape(design.initialize, jax.random.key(0))
-    drawn_from = (on_device.episodes, on_device.numbers)
-    step = (jnp.uint32(0), jnp.int32(0))
-    batch = jax.eval_shape(lambda: updates.draw(training, *drawn_from, *step, on_device.rows.at))
+    spec = PolicySpec.fit(method, data, training)
+    learner, source = spec.method.learner, to_device(data, spec.method)
+    assert isinstance(learner, Cloning)
+    parameters = jax.eval_shape(lambda key: learner.initial_parameters(spec, key), jax.random.key(0))
 
-    def loss(parameters: Parameters, batch: updates.Batch) -> jax.Array:
-        return updates.losses(design, parameters | design.prepared(parameters), batch)[0]
+    def batch() -> CloningBatch:
+        def gather(choice: Choice) -> Columns:
+            return gathered(source.columns, choice)
 
-    counted: Any = jax.jit(jax.grad(loss)).lower(parameters, batch).cost_analysis()
-    windows = len(batch.shares)
-    assert 1 < counted["flops"] / operations(design, windows) < 1.05  # what is no product adds a little
+        sampled = sample(spec, training, source.episodes, jnp.uint32(0), jnp.int32(0), gather)
+        return learner.batch(*sampled, source.numbers)
+
+    def loss(parameters: Parameters, batch: CloningBatch) -> jax.Array:
+        return learner.losses(spec, parameters | learner.prepared(parameters), batch)[0]
+
+    shapes = jax.eval_shape(batch)
+    counted: Any = jax.jit(jax.grad(loss)).lower(parameters, shapes).cost_analysis()
+    windows = len(shapes.weights)
+    assert 1 < counted["flops"] / operations(spec, windows) < 1.05  # all that is no product adds a little

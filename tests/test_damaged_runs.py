@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run
 from damage import damage
 from pages import CONFIG, DATASET
-from test_cli import run
 
-from cwbc.reporting import write_report
-from cwbc.results import Sweep
+from cwbc.reports import write_report
+from cwbc.results.sweeps import Sweep
 
 FILES = ("config.json", "metrics.jsonl", "results.csv", "summary.json", "report.html")
 CASES = 80

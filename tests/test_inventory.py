@@ -11,7 +11,7 @@ from inventory import inventory_data, shop
 from numpy.typing import NDArray
 
 import cwbc
-from cwbc.policy import Policies
+from cwbc.runs.policies import Policies
 
 TARGETS = np.array([600.0, 800.0, 1000.0, 1500.0, 3000.0])
 SIZES: dict[str, Any] = {"preset": "small", "seeds": 1, "steps": 1500, "width": 64, "batch_size": 16}
@@ -41,7 +41,7 @@ def test_targets_are_followed_in_every_unit(unit: float) -> None:
     assert trained(unit).warnings == ()
 
 
-def test_the_papers_scale_fails_in_small_change_and_says_so() -> None:
+def test_the_papers_scale_fails_with_large_rewards_and_warns() -> None:
     """Conditions in the hundreds saturate the network: the policy is worse than every clerk."""
     assert achieved(100.0, condition_scale="paper")[2:].max() < inventory_data().lowest
     warnings = trained(100.0, condition_scale="paper").warnings

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cwbc.datasets.arrays import from_arrays
-from cwbc.methods import sized, with_options
-from cwbc.policy import Policies
-from cwbc.results import Sweep, summarize
-from cwbc.training import train
-from cwbc.trajectories import Trajectories
+from cwbc.core.methods import sized, with_options
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.formats.arrays import from_arrays
+from cwbc.results.sweeps import Sweep, summarize
+from cwbc.runs.policies import Policies
+from cwbc.runs.training import train
 
 STEPS, EPISODES = 12, 40
 METHODS = ("bc+f", "rvs", "rvs+cwbc", "dt+w+c", "dt-concat")
@@ -153,10 +153,10 @@ def test_the_papers_scale_depends_on_the_unit() -> None:
 def test_a_dimension_that_never_changes_is_ignored_in_training_and_moderate_in_acting() -> None:
     data = dataset(False)
     constant = dataclasses.replace(data, observations=np.full_like(data.observations, 7.0))
-    mean, deviation = constant.observation_statistics
+    mean, std = constant.observation_statistics
     np.testing.assert_allclose(mean, 7.0)
     # A change of a percent is a percent of its size, not 70,000 standard deviations.
-    np.testing.assert_allclose((7.07 - mean) / deviation, 0.01, rtol=1e-3)
+    np.testing.assert_allclose((7.07 - mean) / std, 0.01, rtol=1e-3)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])

@@ -1,7 +1,8 @@
-"""A problem with a known answer: an action is paid with itself, so omega_t is the right action."""
+"""A problem with a known answer (the reward is the action, so omega_t is right), and small methods."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from conftest import write_d4rl
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cwbc.behaviours.series import Measured, Series, Snapshot
-from cwbc.datasets.arrays import from_arrays
-from cwbc.methods import Method, Training, parse, with_options
-from cwbc.trajectories import Trajectories
+from cwbc.behaviours.snapshots import Series, Snapshot, SnapshotReturns
+from cwbc.core.cloning import Cloning
+from cwbc.core.methods import Method, Training, parse, sized, with_options
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.formats.arrays import from_arrays
 
 HORIZON = 10
 ENVIRONMENT = "cwbc-toy-v0"
@@ -27,7 +30,7 @@ LARGEST = 0.5  # of the logged actions; the environment would take more
 
 
 class Toy(gymnasium.Env[NDArray[np.float64], Any]):
-    """Ten steps in which every action is paid with itself; the observation says nothing about it."""
+    """Ten steps whose reward is the action; observations are noise."""
 
     def __init__(self, discrete: bool = False) -> None:
         self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
@@ -44,7 +47,7 @@ class Toy(gymnasium.Env[NDArray[np.float64], Any]):
 
 
 class Aim(gymnasium.Env[NDArray[np.float32], Any]):
-    """Five steps, each paid by how near the action is to a mark that is seen; actions reach from -2 to 2."""
+    """Five steps with a reward for actions near the observed mark; actions are between -2 and 2."""
 
     observation_space = spaces.Box(-2, 2, (1,))
     action_space = spaces.Box(-2, 2, (1,))
@@ -76,19 +79,44 @@ gymnasium.register(
 
 def learner(folder: Path, *returns: float) -> Series:
     """A manifest of snapshots every ten steps with these returns; without noise, each of them earns 1000."""
-    calm = Measured(1000, 0, 1000)
-    snapshots = tuple(Snapshot(10 * i, calm, Measured(mean, 1, mean)) for i, mean in enumerate(returns))
+    calm = SnapshotReturns(1000, 0, 1000)
+    snapshots = tuple(
+        Snapshot(10 * i, calm, SnapshotReturns(mean, 1, mean)) for i, mean in enumerate(returns)
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    series = Series(folder, "Hopper-v4", 0, 5, {"warmup": 15}, "command", "device", {}, snapshots)
+    series = Series("Hopper-v4", 0, 5, {"warmup": 15}, "command", "device", {}, snapshots, folder)
     series.write()
     return series
 
 
-def drawn(initialize: Callable[[jax.Array], Any], seed: int) -> Any:
-    """Parameters such as `initialize` gives, but drawn by numpy: its own draws take seconds to compile."""
+def random_arrays(initialize: Callable[[jax.Array], Any], seed: int) -> Any:
+    """Arrays as `initialize` returns them, sampled by NumPy: to compile `initialize` takes seconds."""
     generator = np.random.default_rng(seed)
     shapes = jax.eval_shape(initialize, jax.random.key(0))
     return jax.tree.map(lambda x: jnp.asarray(generator.uniform(-0.3, 0.3, x.shape), x.dtype), shapes)
+
+
+def random_parameters(spec: PolicySpec, seed: int) -> Any:
+    """Parameters of an untrained policy."""
+    learner = spec.method.learner
+    return random_arrays(lambda key: learner.initialize(spec, Training(), key).parameters, seed)
+
+
+def tiny(name: str, **options: Any) -> Method:
+    """A method with one hidden layer of 16 units, unless the options say otherwise."""
+    method, training = sized(name, "small")
+    return with_options(method, training, {"width": 16, "layers": 1, **options})[0]
+
+
+def cloning(method: Method) -> Cloning:
+    """The learner of a method that clones."""
+    assert isinstance(method.learner, Cloning)
+    return method.learner
+
+
+def with_cloning(method: Method, **changes: Any) -> Method:
+    """A method that clones, with other fields of its learner."""
+    return dataclasses.replace(method, learner=dataclasses.replace(cloning(method), **changes))
 
 
 def as_in_the_paper(name: str) -> Method:
@@ -97,7 +125,7 @@ def as_in_the_paper(name: str) -> Method:
 
 
 def toy_data(episodes: int = 60, full_length: bool = False, discrete: bool = False) -> Trajectories:
-    """Episodes that each keep to one action, spread evenly; unless `full_length`, some end early."""
+    """Episodes of one action each, spread evenly; unless `full_length`, some terminate early."""
     generator = np.random.default_rng(0)
     levels = np.arange(episodes) % 3 if discrete else np.linspace(-LARGEST, LARGEST, episodes)
     lengths = np.full(episodes, HORIZON) if full_length else 3 + np.arange(episodes) % (HORIZON - 2)

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from cwbc.api import evaluate, train
-    from cwbc.datasets import load
-    from cwbc.datasets.arrays import from_arrays
-    from cwbc.errors import InputError
+    from cwbc.core.methods import METHODS, Method, Training, method
+    from cwbc.core.trajectories import Trajectories
+    from cwbc.data import load
+    from cwbc.data.formats.arrays import from_arrays
     from cwbc.grids.cells import Scale, Variant, grid
     from cwbc.grids.running import run
-    from cwbc.methods import METHODS, Method, Training
-    from cwbc.methods import parse as method
-    from cwbc.policy import Policies, Policy
-    from cwbc.results import Sweep
-    from cwbc.studies.own import report
-    from cwbc.trajectories import Trajectories
+    from cwbc.reports.grid_report import report
+    from cwbc.results.sweeps import Sweep
+    from cwbc.runs.policies import Policies, Policy
+    from cwbc.system.errors import InputError
 
 __all__ = [
     "METHODS",
@@ -42,22 +41,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "METHODS": ("cwbc.methods", "METHODS"),
-    "InputError": ("cwbc.errors", "InputError"),
-    "Method": ("cwbc.methods", "Method"),
-    "Policies": ("cwbc.policy", "Policies"),
-    "Policy": ("cwbc.policy", "Policy"),
+    "METHODS": ("cwbc.core.methods", "METHODS"),
+    "InputError": ("cwbc.system.errors", "InputError"),
+    "Method": ("cwbc.core.methods", "Method"),
+    "Policies": ("cwbc.runs.policies", "Policies"),
+    "Policy": ("cwbc.runs.policies", "Policy"),
     "Scale": ("cwbc.grids.cells", "Scale"),
-    "Sweep": ("cwbc.results", "Sweep"),
-    "Training": ("cwbc.methods", "Training"),
-    "Trajectories": ("cwbc.trajectories", "Trajectories"),
+    "Sweep": ("cwbc.results.sweeps", "Sweep"),
+    "Training": ("cwbc.core.methods", "Training"),
+    "Trajectories": ("cwbc.core.trajectories", "Trajectories"),
     "Variant": ("cwbc.grids.cells", "Variant"),
     "evaluate": ("cwbc.api", "evaluate"),
-    "from_arrays": ("cwbc.datasets.arrays", "from_arrays"),
+    "from_arrays": ("cwbc.data.formats.arrays", "from_arrays"),
     "grid": ("cwbc.grids.cells", "grid"),
-    "load": ("cwbc.datasets", "load"),
-    "method": ("cwbc.methods", "parse"),
-    "report": ("cwbc.studies.own", "report"),
+    "load": ("cwbc.data", "load"),
+    "method": ("cwbc.core.methods", "method"),
+    "report": ("cwbc.reports.grid_report", "report"),
     "run": ("cwbc.grids.running", "run"),
     "train": ("cwbc.api", "train"),
 }

@@ -9,9 +9,9 @@ def main() -> None:
     """Run what the command line asks for."""
     # Ctrl-C while the next line imports ends the process, and not in a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from cwbc import cli
+    from cwbc.cli import main
 
-    cli.main()
+    main.main()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The library's two verbs, with names and numbers where the modules below take values."""
+"""The library's functions `train` and `evaluate`, which take names and numbers for datasets and methods."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cwbc import evaluation, fitting, memory, runs, simulators
-from cwbc.datasets import made, read
-from cwbc.design import Design
-from cwbc.device import Place, default_precision, default_preset
-from cwbc.errors import InputError, unknown
-from cwbc.finished import measured_in
-from cwbc.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
-from cwbc.plain_text import PlainConsole, say
-from cwbc.policy import Policies
-from cwbc.progress import gauge, progress
-from cwbc.results import Sweep
-from cwbc.tasks import task_for
-from cwbc.tracking import parse_trackers, tracked
-from cwbc.training import train as train_policies
-from cwbc.trajectories import Trajectories
+from cwbc import envs
+from cwbc.core import memory
+from cwbc.core.device import Place, default_precision, default_preset
+from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.tasks import task_for
+from cwbc.core.trajectories import Trajectories
+from cwbc.data import activity, compatibility, read
+from cwbc.results.sweeps import Sweep
+from cwbc.runs import evaluating, run_directory
+from cwbc.runs.finished import evaluated_in
+from cwbc.runs.policies import Policies
+from cwbc.runs.tracking import parse_trackers, tracked
+from cwbc.runs.training import train as train_policies
+from cwbc.system.console import PlainConsole, say
+from cwbc.system.errors import InputError, unknown
+from cwbc.system.progress import gauge, progress
 
 
 def train(
@@ -37,28 +39,28 @@ def train(
     track: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Policies:
-    """Train a method on a dataset, one policy per seed. How far it is shows on stderr.
+    """Train a method on a dataset, one policy per seed. Progress is printed to stderr.
 
     Args:
-        seeds: how many (then 0, 1, ...) or which; by default 10 with the paper preset, 3 with the small one.
+        seeds: their number (0, 1, ...) or a list; by default 10 with the paper preset, 3 with the small one.
         preset: "paper" or "small", the sizes of a method given by name; by default paper on a GPU.
         training: replaces the preset's steps and batch.
-        directory: where the run is kept; a call that was cut off goes on from there.
+        directory: where the run is stored; a call that was interrupted resumes from there.
         data_on: "host" streams the data from host memory, with the same result; by default only where it does
             not fit into half of the device's free memory.
-        track: "tensorboard", "wandb" or both, which show the run that is kept in the directory as well.
+        track: "tensorboard", "wandb" or both, which also show the run in the directory.
         options: hyper-parameters by name, such as steps=20_000, width=512 or coefficient=0.5.
     """
     trackers = parse_trackers(track)
     if trackers and directory is None:
-        raise InputError("track shows a run that is kept; give its directory, too")
+        raise InputError("track shows a run in a directory; give the directory, too")
     console = PlainConsole(stderr=True)
     if isinstance(dataset, Trajectories):
         data = dataset
     else:
-        with gauge(console, *made.doing(str(dataset))) as tell:
-            data = read(dataset, progress=tell).trusted()
-    data = fitting.with_actions(data)
+        with gauge(console, *activity(str(dataset))) as update:
+            data = read(dataset, progress=update).trusted()
+    data = compatibility.with_actions(data)
     preset = preset or default_preset()
     named, preset_training = sized(method if isinstance(method, str) else "rvs", preset)
     if training is None:
@@ -68,9 +70,9 @@ def train(
     which = seeds_of(DEFAULT_SEEDS[preset] if seeds is None else seeds)
     if data_on not in (None, "device", "host"):
         raise unknown("place for the data", data_on, ("device", "host"))
-    memory.check_training(Design.fit(chosen, data, settings.context), settings, len(which))
+    memory.check_training(PolicySpec.fit(chosen, data, settings), settings, len(which))
     place = None if directory is None else Path(directory)
-    done = 0 if place is None else runs.steps_done(place)
+    done = 0 if place is None else run_directory.steps_done(place)
     shown = progress(console, f"training {chosen.name}", settings.steps, "steps", done)
     is_over = done == settings.steps  # then it is only read
     with tracked(trackers) as tracking, contextlib.nullcontext() if is_over else shown as update:
@@ -84,7 +86,7 @@ def train(
 
 def evaluate(
     policies: Policies | str | os.PathLike[str],
-    environment: simulators.Environment | None = None,
+    environment: envs.Environment | None = None,
     targets: Sequence[float] | None = None,
     *,
     episodes: int = 10,
@@ -99,24 +101,24 @@ def evaluate(
             after another, and which is left open; or a function that makes a new one for each episode, which
             then run side by side. By default the dataset's id; one with a module has to be given again.
     """
-    measured = None
+    evaluated = None
     if not isinstance(policies, Policies):
-        measured = measured_in(Path(policies))
+        evaluated = evaluated_in(Path(policies))
         policies = Policies.load(policies)
     about = policies.about
     if environment is None:
-        environment = about.get("environment") or measured
+        environment = about.get("environment") or evaluated
     elif isinstance(environment, str):
-        simulators.allow(environment)
-    elif not callable(environment) and not simulators.takes_turns(environment):
+        envs.allow(environment)
+    elif not callable(environment) and not envs.takes_turns(environment):
         wanted = "a Gymnasium id, a gymnasium.Env or a function that makes one"
         raise InputError(f"environment must be {wanted}; got a {type(environment).__name__}")
     if environment is None or environment == "":
         raise InputError("the dataset names no environment; give one, such as environment='Hopper-v5'")
     if targets is None:
-        name = simulators.name_of(environment) or about.get("environment")
+        name = envs.name_of(environment) or about.get("environment")
         task = task_for(name, about["lowest_return"], about["best_return"])
         targets = task.targets(about["best_return"])
-    design, console = policies.design, PlainConsole(stderr=True)
+    design, console = policies.spec, PlainConsole(stderr=True)
     with progress(console, f"evaluating {design.method.name}", design.horizon, "steps") as update:
-        return evaluation.evaluate(policies, environment, targets, episodes, seed, update)
+        return evaluating.evaluate(policies, environment, targets, episodes, seed, update)

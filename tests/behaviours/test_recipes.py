@@ -1,4 +1,4 @@
-"""What datasets are made of: shares computed by hand, whole episodes, the same data again."""
+"""Which policies generate a dataset: fractions computed by hand, whole episodes, the same data again."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from toys import AIM, learner
 
-from cwbc.behaviours.behaviour import Behaviour, Uniform
-from cwbc.behaviours.recipes import make, mixture
-from cwbc.behaviours.series import Series
-from cwbc.errors import InputError
+from cwbc.behaviours.policies import BehaviourPolicy, UniformPolicy
+from cwbc.behaviours.recipes import generate, mixture
+from cwbc.behaviours.snapshots import Series
+from cwbc.system.errors import InputError
 
 
-def constant(action: float) -> Behaviour:
+def constant(action: float) -> BehaviourPolicy:
     """Always the same action, drawn or not."""
     actor = {
         name: {"weight": np.zeros(shape), "bias": np.zeros(shape[1])}
         for name, shape in {"first": (1, 4), "second": (4, 4), "output": (4, 2)}.items()
     }
     actor["output"]["bias"][:] = np.arctanh(action / 2), -20  # the narrowest spread there is, exp(-5)
-    return Behaviour.of(actor, np.full(1, -2, np.float32), np.full(1, 2, np.float32))
+    return BehaviourPolicy.of(actor, np.full(1, -2, np.float32), np.full(1, 2, np.float32))
 
 
 @pytest.fixture
@@ -38,28 +38,28 @@ def aiming(tmp_path: Path) -> Series:
 
 def test_a_replay_is_what_the_learner_went_through(aiming: Series) -> None:
     assert aiming.medium.steps == 30
-    actors, shares = zip(*mixture(aiming, "medium-replay"), strict=True)
-    assert isinstance(actors[0], Uniform)
+    actors, fractions = zip(*mixture(aiming, "medium-replay"), strict=True)
+    assert isinstance(actors[0], UniformPolicy)
     # 15 steps of warm-up; snapshots at 20 and 30, with the way between them halved.
-    np.testing.assert_allclose(shares, [15 / 30, 10 / 30, 5 / 30])
+    np.testing.assert_allclose(fractions, [15 / 30, 10 / 30, 5 / 30])
     seen = [actor.act(np.zeros((1, 1))).item() for actor in actors[1:]]
     np.testing.assert_allclose(seen, [-0.5, 0], atol=1e-3)
 
 
 def test_each_quality_acts_as_it_should(aiming: Series) -> None:
-    made = {name: make(aiming, f"x/{name}-v0", name, 1000) for name in ("random", "medium", "expert")}
+    made = {name: generate(aiming, f"x/{name}-v0", name, 1000) for name in ("random", "medium", "expert")}
     assert all(data.steps == 1000 and data.environment == AIM for data in made.values())
     np.testing.assert_allclose(made["random"].actions.std(), 4 / 12**0.5, rtol=0.05)
     np.testing.assert_allclose(made["medium"].actions, 0, atol=0.1)
     np.testing.assert_allclose(made["expert"].actions, 0.5, atol=0.1)
-    both = make(aiming, "x/medium-expert-v0", "medium-expert", 1000).actions
+    both = generate(aiming, "x/medium-expert-v0", "medium-expert", 1000).actions
     np.testing.assert_allclose(both[:500], 0, atol=0.1)
     np.testing.assert_allclose(both[500:], 0.5, atol=0.1)
 
 
 @pytest.mark.parametrize("size", [5, 7, 50, 1002])
 def test_episodes_are_whole_and_fit(aiming: Series, size: int) -> None:
-    data = make(aiming, "x/medium-replay-v0", "medium-replay", size)
+    data = generate(aiming, "x/medium-replay-v0", "medium-replay", size)
     assert data.steps == size // 5 * 5
     np.testing.assert_array_equal(data.lengths, 5)
     assert not data.terminated.any()
@@ -67,16 +67,16 @@ def test_episodes_are_whole_and_fit(aiming: Series, size: int) -> None:
 
 def test_the_same_name_and_size_give_the_same_data(aiming: Series) -> None:
     orders = itertools.product(("x/medium-v0", "y/medium-v0"), (100, 200))
-    hashes = {order: make(aiming, order[0], "medium", order[1]).content_hash for order in orders}
+    hashes = {order: generate(aiming, order[0], "medium", order[1]).content_hash for order in orders}
     assert len(set(hashes.values())) == 4
-    again = make(aiming, "x/medium-v0", "medium", 200)
+    again = generate(aiming, "x/medium-v0", "medium", 200)
     assert again.content_hash == hashes["x/medium-v0", 200]
-    shorter = make(aiming, "x/medium-v0", "medium", 100)
+    shorter = generate(aiming, "x/medium-v0", "medium", 100)
     np.testing.assert_array_equal(shorter.observations, again.observations[:100])
 
 
 def test_impossible_orders_are_refused(aiming: Series, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--size 4 is shorter than the first episode"):
-        make(aiming, "x/medium-v0", "medium", 4)
-    with pytest.raises(InputError, match="never got better than it began"):
+        generate(aiming, "x/medium-v0", "medium", 4)
+    with pytest.raises(InputError, match="no snapshot is better than the untrained one"):
         mixture(learner(tmp_path / "lazy", 5, 4, 3), "medium")

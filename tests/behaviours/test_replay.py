@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cwbc.behaviours.replay import Replay, empty, insert, pack, restore, unpack
+from cwbc.behaviours.replay import Replay, columns, insert, pack, restore, unpack
 
 
 def filled_with(*values: float) -> Replay:
@@ -49,7 +49,7 @@ def test_rows_come_apart_as_they_were_put_together() -> None:
     terminated = np.array([True, False, False, True])
     packed = pack(observations, actions, rewards, terminated, next_observations)
     assert packed.dtype == np.float32
-    assert packed.shape[1] == empty(8, 3, 2).rows.shape[1]
+    assert packed.shape[1] == columns(3, 2)
     rows = unpack(jnp.asarray(packed), 3, 2)
     np.testing.assert_allclose(rows.observations, observations, rtol=1e-6)
     np.testing.assert_allclose(rows.actions, actions, rtol=1e-6)

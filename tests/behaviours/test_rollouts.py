@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from toys import AIM, ENVIRONMENT, HORIZON
 
-from cwbc.behaviours import rollouts, zoo
-from cwbc.behaviours.behaviour import Behaviour, Uniform
-from cwbc.behaviours.rollouts import Episode, Stage, measure, play
+from cwbc.behaviours import rollouts, snapshots
+from cwbc.behaviours.policies import BehaviourPolicy, UniformPolicy
+from cwbc.behaviours.rollouts import Episode, Stage, collect, evaluate
 
-HOPPER = Uniform(np.full(3, -1, np.float32), np.full(3, 1, np.float32))
-ANY = Uniform(np.full(1, -2, np.float32), np.full(1, 2, np.float32))
+HOPPER = UniformPolicy(np.full(3, -1, np.float32), np.full(3, 1, np.float32))
+ANY = UniformPolicy(np.full(1, -2, np.float32), np.full(1, 2, np.float32))
 
 
-def untrained() -> Behaviour:
-    own = zoo.series("hopper")
-    return own.behaviour(own.snapshots[0])
+def untrained() -> BehaviourPolicy:
+    own = snapshots.shipped("hopper")
+    return own.policy(own.snapshots[0])
 
 
 def assert_equal(one: list[Episode], other: list[Episode]) -> None:
@@ -29,19 +29,19 @@ def assert_equal(one: list[Episode], other: list[Episode]) -> None:
 
 def test_an_episode_depends_on_its_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = Stage(untrained(), (7, 1), steps=600)
-    (alone,) = play("Hopper-v4", [wanted])
+    (alone,) = collect("Hopper-v4", [wanted])
     monkeypatch.setattr(rollouts, "_MOST_COPIES", 3)
-    (beside,) = play("Hopper-v4", [Stage(HOPPER, (7, 0), steps=2500), wanted], threads=1)[1:]
+    (beside,) = collect("Hopper-v4", [Stage(HOPPER, (7, 0), steps=2500), wanted], threads=1)[1:]
     shorter = min(len(alone), len(beside))
     assert shorter > 3
     assert_equal(alone[:shorter], beside[:shorter])
 
 
 def test_there_are_no_more_episodes_than_needed() -> None:
-    (by_steps, by_number) = play(ENVIRONMENT, [Stage(ANY, (0,), steps=95), Stage(ANY, (1,), episodes=3)])
+    (by_steps, by_number) = collect(ENVIRONMENT, [Stage(ANY, (0,), steps=95), Stage(ANY, (1,), episodes=3)])
     assert [len(episode.rewards) for episode in by_steps] == [HORIZON] * 10
     assert [len(episode.rewards) for episode in by_number] == [HORIZON] * 3
-    (random,) = play("Hopper-v4", [Stage(HOPPER, (0,), steps=5000)])
+    (random,) = collect("Hopper-v4", [Stage(HOPPER, (0,), steps=5000)])
     lengths = [len(episode.rewards) for episode in random]
     assert 5000 <= sum(lengths) < 5000 + max(lengths)
     assert all(episode.terminated for episode in random)  # they fall, long before the time limit
@@ -50,7 +50,7 @@ def test_there_are_no_more_episodes_than_needed() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*out of date:DeprecationWarning")
 def test_what_is_recorded_is_what_gymnasium_gives() -> None:
-    (recorded,) = play("Hopper-v4", [Stage(untrained(), (5,), episodes=2)])
+    (recorded,) = collect("Hopper-v4", [Stage(untrained(), (5,), episodes=2)])
     for number, episode in enumerate(recorded):
         environment = gymnasium.make("Hopper-v4")
         seed = int(np.random.default_rng((5, number)).integers(2**31))
@@ -64,14 +64,14 @@ def test_what_is_recorded_is_what_gymnasium_gives() -> None:
 
 
 def test_progress_counts_every_step() -> None:
-    told: list[int] = []
-    play(ENVIRONMENT, [Stage(ANY, (0,), steps=40)], progress=told.append)
-    assert told == sorted(told)
-    assert told[-1] == 40
+    seen: list[int] = []
+    collect(ENVIRONMENT, [Stage(ANY, (0,), steps=40)], progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 40
 
 
-def test_actors_are_measured_from_the_same_starts() -> None:
-    returns = measure(AIM, [ANY, ANY], 6, seed=0)
+def test_policies_are_evaluated_from_the_same_starts() -> None:
+    returns = evaluate(AIM, [ANY, ANY], 6, seed=0)
     np.testing.assert_array_equal(returns[0], returns[1])
     assert len(np.unique(returns[0])) == 6
-    assert not np.allclose(returns, measure(AIM, [ANY, ANY], 6, seed=0, sampled=True))
+    assert not np.allclose(returns, evaluate(AIM, [ANY, ANY], 6, seed=0, noisy=True))

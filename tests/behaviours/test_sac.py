@@ -13,23 +13,23 @@ import numpy as np
 import pytest
 
 from cwbc.behaviours import replay
-from cwbc.behaviours.replay import Rows
+from cwbc.behaviours.replay import Replay, Transitions
 from cwbc.behaviours.sac import (
-    Settings,
-    State,
+    SAC,
+    SACState,
     bootstrap,
     distribution,
-    evaluate,
     initialize,
     learn,
     losses,
+    q_values,
     sample,
     temperature_objective,
     update,
 )
-from cwbc.errors import InputError
+from cwbc.system.errors import InputError
 
-SMALL = Settings(
+SMALL = SAC(
     copies=8,
     updates=50,
     batch=64,
@@ -43,24 +43,24 @@ SMALL = Settings(
 
 
 @functools.cache
-def learner() -> State:
-    state: State = jax.jit(initialize, static_argnums=(0, 1, 2))(SMALL, 1, 1, jax.random.key(0))
+def learner() -> SACState:
+    state: SACState = jax.jit(initialize, static_argnums=(0, 1, 2))(SMALL, 1, 1, jax.random.key(0))
     return state
 
 
 NOISE = np.random.default_rng(3).normal(size=(2, 5, 1)).astype(np.float32)
-sampled, evaluated = jax.jit(sample), jax.jit(evaluate)
+sampled, q_of = jax.jit(sample), jax.jit(q_values)
 gradients_of_losses = jax.jit(jax.grad(losses, argnums=1, has_aux=True), static_argnums=0)
 
 
-def targets_by_hand(actor: Any, targets: Any, batch: Rows) -> jax.Array:
+def targets_by_hand(actor: Any, targets: Any, batch: Transitions) -> jax.Array:
     """What the critics are to expect at a temperature of 1."""
     actions, densities = sampled(actor, batch.next_observations, NOISE[1])
-    after = evaluated(targets, batch.next_observations, actions).min(axis=0) - densities
+    after = q_of(targets, batch.next_observations, actions).min(axis=0) - densities
     return batch.rewards + SMALL.discount * (1 - batch.terminated) * after
 
 
-def rows(count: int = 5) -> Rows:
+def rows(count: int = 5) -> Transitions:
     generator = np.random.default_rng(1)
     observations, next_observations = generator.normal(size=(2, count, 1))
     actions, rewards = generator.uniform(-1, 1, (count, 1)), generator.normal(size=count)
@@ -76,12 +76,12 @@ def test_the_density_of_an_action_integrates_to_one_and_is_the_derivative_of_its
     actions, densities = sampled(actor, jnp.broadcast_to(observation, (4001, 1)), noise)
     x, p = np.asarray(actions[:, 0], np.float64), np.exp(np.asarray(densities, np.float64))
     assert np.trapezoid(p, x) == pytest.approx(1, abs=1e-3)
-    # P(a <= x) = Φ((atanh x - mean) / deviation), so its slope is the density.
-    means, log_deviations = (float(part[0]) for part in jax.jit(distribution)(actor, observation))
+    # P(a <= x) = Φ((atanh x - mean) / std), so its slope is the density.
+    means, log_stds = (float(part[0]) for part in jax.jit(distribution)(actor, observation))
     grid = np.linspace(-0.9, 0.9, 7)
 
     def cumulative(x: float) -> float:
-        return 0.5 * math.erf((math.atanh(x) - means) / math.exp(log_deviations) / math.sqrt(2))
+        return 0.5 * math.erf((math.atanh(x) - means) / math.exp(log_stds) / math.sqrt(2))
 
     slopes = [(cumulative(x + 1e-5) - cumulative(x - 1e-5)) / 2e-5 for x in grid]
     np.testing.assert_allclose(np.interp(grid, x, p), slopes, rtol=1e-3, atol=1e-5)
@@ -108,7 +108,7 @@ def test_critics_regress_on_the_target_of_the_target_networks() -> None:
     targets = jax.tree.map(lambda x: 2 * np.asarray(x), state.targets)
     _, metrics = gradients_of_losses(SMALL, state.parameters, targets, batch, NOISE)
     wanted = targets_by_hand(state.parameters["actor"], targets, batch)
-    values = evaluated(state.parameters["critics"], batch.observations, batch.actions)
+    values = q_of(state.parameters["critics"], batch.observations, batch.actions)
     expected = jnp.square(values[0] - wanted).mean() + jnp.square(values[1] - wanted).mean()
     assert float(metrics["critic_loss"]) == pytest.approx(float(expected), rel=1e-5)
 
@@ -123,13 +123,13 @@ def test_each_loss_moves_its_own_part_alone() -> None:
     @jax.jit
     @jax.grad
     def regression(critics: Any) -> jax.Array:
-        return jnp.square(evaluate(critics, batch.observations, batch.actions) - wanted).mean(axis=1).sum()
+        return jnp.square(q_values(critics, batch.observations, batch.actions) - wanted).mean(axis=1).sum()
 
     @jax.jit
     @jax.grad
     def worth(actor: Any) -> jax.Array:
         actions, densities = sample(actor, batch.observations, NOISE[0])
-        first, second = evaluate(critics, batch.observations, actions)
+        first, second = q_values(critics, batch.observations, actions)
         return (densities - jnp.minimum(first, second)).mean()
 
     for part, expected in (("critics", regression(critics)), ("actor", worth(actor))):
@@ -165,19 +165,19 @@ def test_a_bandit_is_solved() -> None:
     actions = generator.uniform(-1, 1, (512, 1))
     rewards = -10 * np.square(actions - 0.5 * observations)[:, 0]
     packed = replay.pack(observations, actions, rewards, np.ones(512, np.bool_), observations)
-    state, memory = learner(), replay.empty(512, 1, 1)
+    state, memory = learner(), Replay(jnp.zeros((512, replay.columns(1, 1))), *jnp.zeros((2,), jnp.int32))
     step = jax.jit(learn, static_argnums=(0, 5))
     for number in range(20):
         key = jax.random.key(number)
         state, memory, metrics = step(settings, state, memory, jnp.asarray(packed), key, 50)
         assert int(memory.filled) > 0
-    asked = jnp.linspace(-0.9, 0.9, 7)[:, None]
-    means, _ = jax.jit(distribution)(state.parameters["actor"], asked)
-    np.testing.assert_allclose(jnp.tanh(means), asked / 2, atol=0.1)
-    assert float(metrics["entropy"]) == pytest.approx(-1, abs=0.3)
+    observed = jnp.linspace(-0.9, 0.9, 7)[:, None]
+    means, _ = jax.jit(distribution)(state.parameters["actor"], observed)
+    np.testing.assert_allclose(jnp.tanh(means), observed / 2, atol=0.1)
+    assert float(metrics["entropy"][-1]) == pytest.approx(-1, abs=0.3)
 
 
 @pytest.mark.parametrize("wrong", [{"copies": 0}, {"capacity": 1001}, {"discount": 1.0}, {"warmup": 3}])
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
-        Settings(**wrong)
+        SAC(**wrong)

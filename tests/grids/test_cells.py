@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cwbc.errors import InputError
+from cwbc.core.cloning import Cloning
+from cwbc.core.methods import sized
+from cwbc.core.regularizers import Conservative
 from cwbc.grids.cells import Scale, Variant, grid
-from cwbc.methods import sized
-from cwbc.regularizers import Conservative
+from cwbc.system.errors import InputError
 
 SCALE = Scale("small", steps=40, seeds=2, episodes=3, points=5, precision="float32")
 
@@ -29,8 +30,8 @@ def test_a_grid_is_the_product_in_order() -> None:
     method, training = sized("rvs", "small")
     assert (plain.method, plain.training.batch_size) == (method, training.batch_size)
     assert (plain.training.steps, changed.training.steps) == (40, 50)  # a variant's own word counts more
-    assert isinstance(changed.method.regularizer, Conservative)
-    assert changed.method.regularizer.coefficient == 2.0
+    assert isinstance(changed.method.learner, Cloning)
+    assert changed.method.learner.regularizer == Conservative(coefficient=2.0)
     assert {(cell.seeds, cell.targets, cell.episodes, cell.points) for cell in cells} == {
         ((0, 1), None, 3, 5)
     }

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cwbc.errors import InputError
 from cwbc.grids import clusters
+from cwbc.system.errors import InputError
 
 
 def test_no_cluster_is_the_users_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:

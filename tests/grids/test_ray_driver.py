@@ -13,9 +13,10 @@ import pytest
 from toy_cells import tables, toy_cells
 from toys import write_toy
 
-from cwbc.datasets import made, store
-from cwbc.grids import local, on_ray
-from cwbc.training import Interrupted
+from cwbc.core.training import Interrupted
+from cwbc.data import generated, store
+from cwbc.grids import engine, ray_engine
+from cwbc.grids.engine import Options
 
 
 class RayError(Exception):
@@ -68,7 +69,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Ray:
     def connected(address: str | None) -> Iterator[Ray]:
         yield ray
 
-    monkeypatch.setattr(on_ray, "connected", connected)
+    monkeypatch.setattr(ray_engine, "connected", connected)
     return ray
 
 
@@ -80,8 +81,8 @@ def toy(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("cluster", "no_pictures")
 def test_the_table_is_that_of_the_local_engine(toy: Path, tmp_path: Path) -> None:
     cells = toy_cells(toy, 2, steps=20)
-    assert len(on_ray.run(cells, tmp_path / "ray").outcomes) == 2
-    local.run(cells, tmp_path / "local")
+    assert len(ray_engine.run(cells, tmp_path / "ray").outcomes) == 2
+    engine.run(cells, tmp_path / "local")
     assert tables(tmp_path / "ray") == tables(tmp_path / "local")
     assert not list((tmp_path / "ray" / ".leases").iterdir())
 
@@ -99,11 +100,11 @@ def test_what_a_group_had_finished_outlives_its_worker(
 
     def finish_one_and_die(order: Any) -> Any:
         assert len(order.cells) == 2
-        local.run(order.cells[:1], order.sign.parent.parent)
+        engine.run(order.cells[:1], order.sign.parent.parent)
         raise error
 
     cluster.instead, cluster.gpus = finish_one_and_die, 1.0
-    results = on_ray.run(cells, tmp_path / "cells")
+    results = ray_engine.run(cells, tmp_path / "cells")
     assert [outcome.cell.label for outcome in results.outcomes] == ["rvs 0"]
     assert [failure.cell.label for failure in results.failures] == ["slower"]
     assert told in results.failures[0].reason
@@ -115,13 +116,13 @@ def test_a_dataset_is_made_there_at_the_size_it_has_here(
 ) -> None:
     name = "cwbc/hopper/medium-v0"
     monkeypatch.setenv(store.VARIABLE, str(tmp_path / "here"))
-    made.Order.of(name, 3_000).make()
+    generated.DatasetSpec.of(name, 3_000).generate()
 
     def elsewhere(order: Any) -> Any:
-        return on_ray._work(dataclasses.replace(order, store=str(tmp_path / "there")))
+        return ray_engine._work(dataclasses.replace(order, store=str(tmp_path / "there")))
 
     cluster.instead = elsewhere
-    results = on_ray.run(toy_cells(name, 1, steps=20), tmp_path / "cells")
+    results = ray_engine.run(toy_cells(name, 1, steps=20), tmp_path / "cells")
     assert not results.failures
     assert (tmp_path / "there" / name).is_dir()
 
@@ -129,5 +130,7 @@ def test_a_dataset_is_made_there_at_the_size_it_has_here(
 def test_a_stopped_driver_takes_its_sign_away(cluster: Ray, toy: Path, tmp_path: Path) -> None:
     cluster.answers = False
     with pytest.raises(Interrupted):
-        on_ray.run(toy_cells(toy, 1, steps=20), tmp_path / "cells", should_stop=lambda: True)
+        ray_engine.run(
+            toy_cells(toy, 1, steps=20), tmp_path / "cells", options=Options(should_stop=lambda: True)
+        )
     assert not list((tmp_path / "cells" / ".leases").iterdir())

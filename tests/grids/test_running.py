@@ -16,7 +16,7 @@ from toys import write_toy
 
 import cwbc
 from cwbc.grids.outcomes import Failure, Results
-from cwbc.runs import steps_done
+from cwbc.runs.run_directory import steps_done
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -43,7 +43,7 @@ def test_why_a_cell_failed_is_said(
 ) -> None:
     (cell,) = toy_cells("toy.hdf5", 1)
     failure = Failure(cell, tmp_path / "cell", "the loss became nan")
-    monkeypatch.setattr("cwbc.grids.local.run", lambda *_, **__: Results([], [failure]))
+    monkeypatch.setattr("cwbc.grids.running.run_here", lambda *_, **__: Results([], [failure]))
     assert cwbc.run([cell]).failures == [failure]
     assert f"failed: toy.hdf5, {cell.label}: the loss became nan" in capsys.readouterr().err
 
@@ -57,7 +57,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     for wrong, kind in (("rvs", "str"), (["rvs"], "str"), (None, "NoneType"), ([cells], "tuple")):
         with pytest.raises(cwbc.InputError, match=rf"takes the cells that cwbc\.grid gives; got a {kind}"):
             cwbc.run(wrong, tmp_path)  # type: ignore[arg-type]
-    with pytest.raises(cwbc.InputError, match=r"takes what cwbc\.run gives; got a list"):
+    with pytest.raises(cwbc.InputError, match=r"takes what cwbc\.run returns; got a list"):
         cwbc.report([], tmp_path)  # type: ignore[arg-type]
 
 
@@ -68,17 +68,17 @@ def test_the_other_engine_is_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.update(named, cells=cells, root=root)
         return Results([], [])
 
-    monkeypatch.setattr("cwbc.grids.on_ray.run", run)
+    monkeypatch.setattr("cwbc.grids.ray_engine.run", run)
     cells = toy_cells("toy.hdf5", 1)
     cwbc.run(cells, "there", engine="ray", address="head:6379")
     assert (asked["cells"], asked["root"], asked["address"]) == (cells, "there", "head:6379")
-    assert asked["should_stop"]() is False
+    assert asked["options"].should_stop() is False
 
     def stopped(*_: object, **named: Any) -> Results:
         signal.raise_signal(signal.SIGINT)  # when nobody asks any more
         return Results([], [])
 
-    monkeypatch.setattr("cwbc.grids.on_ray.run", stopped)
+    monkeypatch.setattr("cwbc.grids.ray_engine.run", stopped)
     with pytest.raises(KeyboardInterrupt, match="all is saved"):
         cwbc.run(cells, "there", engine="ray")
 
@@ -108,6 +108,6 @@ def test_ctrl_c_saves(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode not in (0, None)
     assert "saving; Ctrl-C again stops at once" in said
-    assert "KeyboardInterrupt: all is saved; the same program goes on from here" in said
+    assert "KeyboardInterrupt: all is saved; the same program resumes from here" in said
     (checkpoint,) = root.glob("*/checkpoint.safetensors")
     assert steps_done(checkpoint.parent) > 0

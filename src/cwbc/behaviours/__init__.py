@@ -1,4 +1,4 @@
-"""Behaviours that datasets are made of: trained online with soft actor-critic, kept as small numpy actors."""
+"""Behaviour policies: trained online with soft actor-critic, stored as snapshots that generate datasets."""
 
-TASKS = ("hopper", "walker2d", "halfcheetah")  # the robots whose behaviours come with the package
-QUALITIES = ("random", "medium", "medium-replay", "medium-expert", "expert")  # what can be made of them
+TASKS = ("hopper", "walker2d", "halfcheetah")  # the robots whose snapshots come with the package
+QUALITIES = ("random", "medium", "medium-replay", "medium-expert", "expert")  # of datasets

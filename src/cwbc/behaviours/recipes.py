@@ -1,4 +1,4 @@
-"""D4RL's recipes: which snapshots of a learner make up a dataset of a given quality, and how much of each."""
+"""D4RL's recipes: which snapshots of a learner generate a dataset of a quality, and how much of it each."""
 
 from __future__ import annotations
 
@@ -7,33 +7,40 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cwbc.behaviours.behaviour import Actor, Uniform
-from cwbc.behaviours.rollouts import Episode, Stage, play
-from cwbc.behaviours.series import Series
-from cwbc.errors import InputError
-from cwbc.trajectories import Trajectories
+from cwbc.behaviours.policies import Actor, UniformPolicy
+from cwbc.behaviours.rollouts import Episode, Stage, collect
+from cwbc.behaviours.snapshots import Series
+from cwbc.core.trajectories import Trajectories
+from cwbc.system.errors import InputError
 
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
-    """The actors that a dataset is made of, in their order, each with its share of the steps."""
+    """The policies that generate a dataset, in their order, each with its fraction of the steps."""
     if quality != "random" and not series.learned:
-        raise InputError(f"{series.folder}: the learner never got better than it began; train it for longer")
-    medium, expert = series.behaviour(series.medium), series.behaviour(series.expert)
-    uniform = Uniform(medium.low, medium.high)
-    match quality:
-        case "random":
-            return [(uniform, 1.0)]
-        case "medium":
-            return [(medium, 1.0)]
-        case "expert":
-            return [(expert, 1.0)]
-        case "medium-expert":
-            return [(medium, 0.5), (expert, 0.5)]
-        case _:
-            return _replay(series, uniform)
+        raise InputError(f"{series.folder}: no snapshot is better than the untrained one; train for longer")
+    medium, expert = series.policy(series.medium), series.policy(series.expert)
+    uniform = UniformPolicy(medium.low, medium.high)
+    recipes: dict[str, list[tuple[Actor, float]]] = {
+        "random": [(uniform, 1.0)],
+        "medium": [(medium, 1.0)],
+        "medium-expert": [(medium, 0.5), (expert, 0.5)],
+        "expert": [(expert, 1.0)],
+    }
+    return recipes[quality] if quality in recipes else _replay(series, uniform)
 
 
-def make(
+def _replay(series: Series, uniform: UniformPolicy) -> list[tuple[Actor, float]]:
+    """The learner up to medium: uniform actions first, then snapshot after snapshot."""
+    last = series.medium.steps
+    passed = [one for one in series.snapshots if series.warmup < one.steps <= last]
+    steps = np.array([one.steps for one in passed])
+    # A learner acts much as the nearest of its snapshots does.
+    edges = [0, series.warmup, *((steps[1:] + steps[:-1]) / 2), last]
+    actors: list[Actor] = [uniform, *map(series.policy, passed)]
+    return list(zip(actors, (np.diff(edges) / last).tolist(), strict=True))
+
+
+def generate(
     series: Series,
     name: str,
     quality: str,
@@ -44,48 +51,16 @@ def make(
 
     The same name and size give the same data, with the same versions of MuJoCo, Gymnasium and numpy.
     """
-    shares = mixture(series, quality)
-    ends = np.cumsum([share for _, share in shares]) * size
-    steps = np.diff(ends, prepend=0)
+    actors, fractions = zip(*mixture(series, quality), strict=True)
+    ends = np.cumsum(fractions) * size
     key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
     stages = [
-        Stage(actor, (key, number), steps=max(1, int(np.ceil(own))))
-        for number, ((actor, _), own) in enumerate(zip(shares, steps, strict=True))
+        Stage(actor, (key, number), steps=max(1, int(np.ceil(steps))))
+        for number, (actor, steps) in enumerate(zip(actors, np.diff(ends, prepend=0), strict=True))
     ]
-    played = play(series.environment, stages, progress=progress)
-    if not (episodes := _in_order(played, ends.tolist(), size)):
+    collected = collect(series.environment, stages, progress=progress)
+    if not (episodes := _in_order(collected, ends.tolist(), size)):
         raise InputError(f"--size {size} is shorter than the first episode of {series.environment}")
-    return _joined(name, series.environment, episodes)
-
-
-def _replay(series: Series, uniform: Uniform) -> list[tuple[Actor, float]]:
-    """What a learner goes through up to medium: uniform actions first, then snapshot after snapshot."""
-    last = series.medium.steps
-    passed = [one for one in series.snapshots if series.warmup < one.steps <= last]
-    steps = np.array([one.steps for one in passed])
-    # A learner acts much as the nearest of its snapshots does.
-    edges = [0, series.warmup, *((steps[1:] + steps[:-1]) / 2), last]
-    shares = np.diff(edges) / last
-    actors: list[Actor] = [uniform, *map(series.behaviour, passed)]
-    return list(zip(actors, shares.tolist(), strict=True))
-
-
-def _in_order(played: Sequence[Sequence[Episode]], ends: Sequence[float], size: int) -> list[Episode]:
-    """Each stage's episodes until the steps reach its end; what goes beyond the size is left out."""
-    kept: list[Episode] = []
-    total = 0
-    for episodes, end in zip(played, ends, strict=True):
-        for episode in episodes:
-            if total + len(episode.rewards) > size:
-                return kept
-            if total >= end:
-                break
-            kept.append(episode)
-            total += len(episode.rewards)
-    return kept
-
-
-def _joined(name: str, environment: str, episodes: Sequence[Episode]) -> Trajectories:
     lengths = np.array([len(episode.rewards) for episode in episodes])
     return Trajectories(
         name=name,
@@ -95,5 +70,20 @@ def _joined(name: str, environment: str, episodes: Sequence[Episode]) -> Traject
         starts=np.cumsum(lengths) - lengths,
         lengths=lengths,
         terminated=np.array([episode.terminated for episode in episodes]),
-        environment=environment,
+        environment=series.environment,
     )
+
+
+def _in_order(collected: Sequence[Sequence[Episode]], ends: Sequence[float], size: int) -> list[Episode]:
+    """Each stage's episodes until the steps reach its end; what exceeds the size is left out."""
+    chosen: list[Episode] = []
+    total = 0
+    for episodes, end in zip(collected, ends, strict=True):
+        for episode in episodes:
+            if total + len(episode.rewards) > size:
+                return chosen
+            if total >= end:
+                break
+            chosen.append(episode)
+            total += len(episode.rewards)
+    return chosen

@@ -1,4 +1,4 @@
-"""What a learner has seen, on the device: a ring of packed rows, so that a batch is one gather."""
+"""The replay buffer, on the device: a ring of packed rows, so that a batch is one gather."""
 
 from __future__ import annotations
 
@@ -14,34 +14,28 @@ from numpy.typing import NDArray
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """The newest transitions; the oldest give way."""
+    """The newest transitions; the oldest are overwritten."""
 
     rows: jax.Array  # [capacity, column]
-    position: jax.Array  # where the next row goes
+    position: jax.Array  # of the next row
     filled: jax.Array  # how many rows hold a transition
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Rows:
+class Transitions:
     """Transitions by their parts."""
 
     observations: jax.Array  # [..., dimension]
     actions: jax.Array  # [..., action], within -1 and 1
     rewards: jax.Array  # [...]
-    terminated: jax.Array  # [...], 1 where the episode truly ended and 0 at a time limit
+    terminated: jax.Array  # [...], 1 where the episode terminated and 0 where it was truncated
     next_observations: jax.Array  # [..., dimension], before any reset
 
 
 def columns(observation_size: int, action_size: int) -> int:
     """The width of a packed row."""
     return 2 * observation_size + action_size + 2
-
-
-def empty(capacity: int, observation_size: int, action_size: int) -> Replay:
-    """A replay that holds nothing."""
-    rows = jnp.zeros((capacity, columns(observation_size, action_size)))
-    return Replay(rows, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def restore(history: NDArray[np.float32], steps: int) -> Replay:
@@ -53,7 +47,7 @@ def restore(history: NDArray[np.float32], steps: int) -> Replay:
 
 
 def insert(replay: Replay, fresh: jax.Array) -> Replay:
-    """Put fresh rows [row, column] over the oldest; the capacity is a multiple of their number."""
+    """Overwrite the oldest rows by fresh ones, [row, column]; the capacity is a multiple of their number."""
     capacity, count = len(replay.rows), len(fresh)
     if capacity % count:  # a slice that crossed the end would be moved back over newer rows
         raise ValueError(f"a replay of {capacity} rows cannot take {count} at a time")
@@ -73,8 +67,8 @@ def pack(
     return np.concatenate(parts, axis=-1, dtype=np.float32, casting="unsafe")
 
 
-def unpack(rows: jax.Array, observation_size: int, action_size: int) -> Rows:
+def unpack(rows: jax.Array, observation_size: int, action_size: int) -> Transitions:
     """The parts of packed rows."""
     ends = (observation_size, observation_size + action_size, observation_size + action_size + 2)
     observations, actions, outcome, next_observations = jnp.split(rows, ends, axis=-1)
-    return Rows(observations, actions, outcome[..., 0], outcome[..., 1], next_observations)
+    return Transitions(observations, actions, outcome[..., 0], outcome[..., 1], next_observations)

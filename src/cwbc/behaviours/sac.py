@@ -1,4 +1,4 @@
-"""Soft actor-critic (Haarnoja et al. 2018) as pure functions of one learner; `learning` stacks them."""
+"""Soft actor-critic (Haarnoja et al. 2018) as pure functions of one learner; `training` stacks them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from cwbc.behaviours.behaviour import LOG_DEVIATIONS
-from cwbc.behaviours.replay import Replay, Rows, insert, unpack
-from cwbc.errors import require
-from cwbc.layers import Parameters, dense, layer_norm, linear, norm
+from cwbc.behaviours.policies import LOG_STDS
+from cwbc.behaviours.replay import Replay, Transitions, insert, unpack
+from cwbc.core.layers import Parameters, dense, layer_norm, linear, norm
+from cwbc.core.learners import Metrics
+from cwbc.system.errors import require
 
 # Transitions are counted in 32 bits; more of the others fit into no memory.
 _MOST = {
@@ -27,20 +28,34 @@ _MOST = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a learner is; steps are counted for one seed, over all of its copies of the environment."""
+class SAC:
+    """The hyper-parameters of a learner; steps are those of one seed, over all copies of its environment.
 
-    copies: int = 16  # of the environment, stepped together
-    updates: int = 16  # after each step of all copies
+    Args:
+        copies: copies of the environment that each seed steps together.
+        updates: gradient steps after each step of all copies.
+        batch: transitions in a gradient step.
+        capacity: transitions that the replay holds.
+        warmup: steps with uniform actions before the first update, at most a tenth of --steps.
+        actor_width: hidden dimension of the actor, which snapshots store.
+        critic_width: hidden dimension of the two critics.
+        actor_rate: Adam's learning rate for the actor.
+        critic_rate: Adam's learning rate for critics and temperature.
+        discount: gamma, the discount.
+        target_rate: tau, how far the target critics follow at each update.
+    """
+
+    copies: int = 16
+    updates: int = 16
     batch: int = 512
-    capacity: int = 1_000_000  # transitions that the replay holds
-    warmup: int = 10_000  # steps with uniform actions before the first update
-    actor_width: int = 64  # small, since it is what is shipped
+    capacity: int = 1_000_000
+    warmup: int = 10_000
+    actor_width: int = 64
     critic_width: int = 256
     actor_rate: float = 3e-4
-    critic_rate: float = 1e-3  # of the temperature too
+    critic_rate: float = 1e-3
     discount: float = 0.99
-    target_rate: float = 0.005  # of the way that the targets go at each update
+    target_rate: float = 0.005
 
     def __post_init__(self) -> None:
         for name, most in _MOST.items():
@@ -58,19 +73,16 @@ class Settings:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class State:
-    """What training changes."""
+class SACState:
+    """What updates change."""
 
     parameters: Parameters  # actor, critics [critic, ...] and log_temperature
     targets: Parameters  # as the critics
     optimizer: optax.OptState
 
 
-Metrics = dict[str, jax.Array]
-
-
-def initialize(settings: Settings, observation_size: int, action_size: int, key: jax.Array) -> State:
-    """A fresh learner."""
+def initialize(settings: SAC, observation_size: int, action_size: int, key: jax.Array) -> SACState:
+    """The state before the first update."""
     actor_key, critics_key = jax.random.split(key)
     width = settings.critic_width
 
@@ -96,30 +108,36 @@ def initialize(settings: Settings, observation_size: int, action_size: int, key:
     }
     # A copy: the same buffer cannot be given away twice when the state is donated.
     targets = jax.tree.map(jnp.copy, parameters["critics"])
-    return State(parameters, targets, _optimizer(settings).init(parameters))
+    return SACState(parameters, targets, _optimizer(settings).init(parameters))
 
 
 def distribution(actor: Parameters, observations: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and log deviation of each action before tanh, [..., action]."""
+    """Mean and log std of each action before tanh, [..., action]."""
     hidden = jax.nn.relu(dense(actor["first"], observations))
     hidden = jax.nn.relu(dense(actor["second"], hidden))
     means, raw = jnp.split(dense(actor["output"], hidden), 2, axis=-1)
-    low, high = LOG_DEVIATIONS
+    low, high = LOG_STDS
     return means, low + (high - low) / 2 * (jnp.tanh(raw) + 1)
 
 
 def sample(actor: Parameters, observations: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Actions within (-1, 1) for standard normal noise, and their log-densities."""
-    means, log_deviations = distribution(actor, observations)
-    before = means + jnp.exp(log_deviations) * noise
-    normal = -0.5 * jnp.square(noise) - log_deviations - 0.5 * math.log(2 * math.pi)
+    means, log_stds = distribution(actor, observations)
+    before = means + jnp.exp(log_stds) * noise
+    normal = -0.5 * jnp.square(noise) - log_stds - 0.5 * math.log(2 * math.pi)
     # log(1 - tanh(u)^2) without the cancellation
     squash = 2 * (math.log(2) - before - jax.nn.softplus(-2 * before))
     return jnp.tanh(before), (normal - squash).sum(axis=-1)
 
 
-def evaluate(critics: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
-    """What each critic expects, [critic, ...]."""
+def act(actor: Parameters, observations: jax.Array, key: jax.Array) -> jax.Array:
+    """Sampled actions within (-1, 1)."""
+    shape = (len(observations), len(actor["output"]["bias"]) // 2)
+    return sample(actor, observations, jax.random.normal(key, shape))[0]
+
+
+def q_values(critics: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
+    """Q of each critic, [critic, ...]."""
     inputs = jnp.concatenate((observations, actions), axis=-1)
 
     def one(critic: Parameters) -> jax.Array:
@@ -133,7 +151,7 @@ def evaluate(critics: Parameters, observations: jax.Array, actions: jax.Array) -
 def bootstrap(
     rewards: jax.Array, terminated: jax.Array, values: jax.Array, entropies: jax.Array, discount: float
 ) -> jax.Array:
-    """r + γ (min Q' + α H), but r alone where the episode truly ended; a time limit is no such end.
+    """r + γ (min Q' + α H), but r alone where the episode terminated.
 
     Args:
         values: of the next step by each target critic, [critic, batch].
@@ -143,27 +161,27 @@ def bootstrap(
 
 
 def losses(
-    settings: Settings, parameters: Parameters, targets: Parameters, rows: Rows, noise: jax.Array
+    settings: SAC, parameters: Parameters, targets: Parameters, batch: Transitions, noise: jax.Array
 ) -> tuple[jax.Array, Metrics]:
-    """The sum of the three losses, each of which moves its own part of the parameters alone.
+    """The sum of the three losses, each of which has a gradient in its own part of the parameters only.
 
     Args:
         noise: standard normal, for this and the next step, [2, batch, action].
     """
     temperature = jnp.exp(jax.lax.stop_gradient(parameters["log_temperature"]))
     # One pass for both steps: on a GPU the number of small kernels is what costs.
-    both = jnp.stack((rows.observations, rows.next_observations))
+    both = jnp.stack((batch.observations, batch.next_observations))
     (actions, next_actions), (densities, next_densities) = sample(parameters["actor"], both, noise)
     wanted = bootstrap(
-        rows.rewards,
-        rows.terminated,
-        evaluate(targets, rows.next_observations, next_actions),
+        batch.rewards,
+        batch.terminated,
+        q_values(targets, batch.next_observations, next_actions),
         -temperature * next_densities,
         settings.discount,
     )
-    values = evaluate(parameters["critics"], rows.observations, rows.actions)
+    values = q_values(parameters["critics"], batch.observations, batch.actions)
     critic_loss = jnp.square(values - jax.lax.stop_gradient(wanted)).mean(axis=1).sum()
-    chosen = evaluate(jax.lax.stop_gradient(parameters["critics"]), rows.observations, actions).min(axis=0)
+    chosen = q_values(jax.lax.stop_gradient(parameters["critics"]), batch.observations, actions).min(axis=0)
     actor_loss = (temperature * densities - chosen).mean()
     entropy = -jax.lax.stop_gradient(densities).mean()
     temperature_loss = temperature_objective(parameters["log_temperature"], entropy, actions.shape[-1])
@@ -172,41 +190,38 @@ def losses(
 
 
 def temperature_objective(log_temperature: jax.Array, entropy: jax.Array, action_size: int) -> jax.Array:
-    """Falls with the temperature when the entropy is above its target, -dim, and against it when below."""
+    """Its descent lowers the temperature while the entropy is above its target, -dim, and else raises it."""
     return log_temperature * (entropy + action_size)
 
 
+def update(settings: SAC, state: SACState, batch: Transitions, noise: jax.Array) -> tuple[SACState, Metrics]:
+    """One gradient step of actor, critics and temperature, after which the target critics follow."""
+    gradient = jax.grad(functools.partial(losses, settings), has_aux=True)
+    gradients, metrics = gradient(state.parameters, state.targets, batch, noise)
+    changes, optimizer = _optimizer(settings).update(gradients, state.optimizer)
+    parameters = optax.apply_updates(state.parameters, changes)
+    targets = optax.incremental_update(parameters["critics"], state.targets, settings.target_rate)
+    return SACState(parameters, targets, optimizer), metrics
+
+
 def learn(
-    settings: Settings, state: State, replay: Replay, fresh: jax.Array, key: jax.Array, updates: int
-) -> tuple[State, Replay, Metrics]:
-    """Put fresh rows [copy, column] into the replay, then update several times; the last update's metrics."""
+    settings: SAC, state: SACState, replay: Replay, fresh: jax.Array, key: jax.Array, updates: int
+) -> tuple[SACState, Replay, Metrics]:
+    """Insert fresh rows [copy, column] into the replay, then update on batches of it; metrics [update]."""
     replay = insert(replay, fresh)
     actor = state.parameters["actor"]
     observation_size, action_size = len(actor["first"]["weight"]), len(actor["output"]["bias"]) // 2
     rows_key, noise_key = jax.random.split(key)
-    # Everything random is drawn before the loop, in few large kernels.
+    # Everything random is sampled before the loop, in few large kernels.
     numbers = jax.random.randint(rows_key, (updates, settings.batch), 0, replay.filled)
     noise = jax.random.normal(noise_key, (updates, 2, settings.batch, action_size))
     batches = unpack(replay.rows[numbers], observation_size, action_size)
-
-    def step(state: State, inputs: tuple[Rows, jax.Array]) -> tuple[State, Metrics]:
-        return update(settings, state, *inputs)
-
+    step = lambda state, inputs: update(settings, state, *inputs)  # noqa: E731
     state, metrics = jax.lax.scan(step, state, (batches, noise))
-    return state, replay, {name: values[-1] for name, values in metrics.items()}
+    return state, replay, metrics
 
 
-def update(settings: Settings, state: State, rows: Rows, noise: jax.Array) -> tuple[State, Metrics]:
-    """One gradient step of actor, critics and temperature, after which the targets follow."""
-    gradient = jax.grad(functools.partial(losses, settings), has_aux=True)
-    gradients, metrics = gradient(state.parameters, state.targets, rows, noise)
-    changes, optimizer = _optimizer(settings).update(gradients, state.optimizer)
-    parameters = optax.apply_updates(state.parameters, changes)
-    targets = optax.incremental_update(parameters["critics"], state.targets, settings.target_rate)
-    return State(parameters, targets, optimizer), metrics
-
-
-def _optimizer(settings: Settings) -> optax.GradientTransformation:
+def _optimizer(settings: SAC) -> optax.GradientTransformation:
     return optax.partition(
         {"actor": optax.adam(settings.actor_rate), "rest": optax.adam(settings.critic_rate)},
         {"actor": "actor", "critics": "rest", "log_temperature": "rest"},

@@ -1,4 +1,4 @@
-"""What is to be found out, as a value: datasets x methods x hyper-parameters, without any of the data."""
+"""Experiments as values: grids of datasets x methods x hyper-parameters, defined without reading any data."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cwbc.conditioning import DEFAULT_SCALE, ConditionScale
-from cwbc.device import default_precision
-from cwbc.errors import InputError, require
-from cwbc.methods import Method, Preset, Training, seeds_of, sized, with_all_options
+from cwbc.core.conditioning import DEFAULT_SCALE, ConditionScale
+from cwbc.core.device import default_precision
+from cwbc.core.methods import Method, Preset, Training, seeds_of, sized, with_all_options
+from cwbc.system.errors import InputError, require
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One method on one dataset, for all its seeds: what is trained and what is asked of it.
+    """One method on one dataset with all its seeds: its training and its evaluation.
 
     Args:
         dataset: a name or a path, as in `cwbc compare`.
-        label: how tables and pictures call the method, unique within its dataset.
+        label: the method's name in tables and charts, unique within its dataset.
         method: at its final sizes.
-        targets: the asked returns; None takes the task's sweep and the dataset's best.
-        points: how many of the task's sweep are asked; None asks all. The dataset's best and the task's own
-            marks, 1x and 2x expert, are always among them.
-        shares: of the dataset's best, that are asked for beside all that.
+        targets: the target returns; None takes the task's sweep and the dataset's best.
+        points: the number of target returns from the task's sweep; None takes all. The dataset's best, 1x and
+            2x expert are always among them.
+        fractions: additional target returns, as fractions of the dataset's best.
     """
 
     dataset: str
@@ -37,7 +37,7 @@ class Cell:
     targets: tuple[float, ...] | None = None
     episodes: int = 10
     points: int | None = None
-    shares: tuple[float, ...] = ()
+    fractions: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         require(bool(self.label.strip()), "the label of a cell", repr(self.label), "a name")
@@ -66,14 +66,14 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How large an experiment is.
+    """The size of an experiment.
 
     Args:
         steps: of training; None takes the preset's.
         seeds: how many.
         episodes: per seed and target.
-        points: how many of the sweep's targets are asked, as in Cell.
-        precision: of the hidden matrix products; None takes what pays on this process's device.
+        points: the number of target returns from the sweep, as in Cell.
+        precision: of the hidden matmuls; None takes the default of this process's device.
         condition_scale: of methods that are conditioned on a return.
     """
 
@@ -115,7 +115,7 @@ def grid(
     if again := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"dataset {again[0]} is there twice; give it once")
     methods, seeds = [_method(variant, scale) for variant in named], seeds_of(scale.seeds)
-    asked = None if targets is None else _numbers(targets)
+    target_returns = None if targets is None else _numbers(targets)
     return tuple(
         Cell(
             dataset,
@@ -123,7 +123,7 @@ def grid(
             method,
             training,
             seeds,
-            asked,
+            target_returns,
             scale.episodes,
             scale.points,
         )
@@ -156,7 +156,7 @@ def _method(variant: Variant, scale: Scale) -> tuple[Method, Training]:
     options |= {} if scale.steps is None else {"steps": scale.steps}
     try:
         method, training = sized(variant.method, scale.preset)
-        if method.condition is not None:
+        if method.is_conditioned:
             options["condition_scale"] = scale.condition_scale
         return with_all_options(method, training, options | dict(variant.options))
     except InputError as error:

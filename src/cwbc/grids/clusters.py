@@ -1,4 +1,4 @@
-"""Ray clusters as cells see them: whether one is there, and what it computes on."""
+"""Connections to Ray clusters, and the resources that they offer to cells."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cwbc.errors import InputError, need_extra
+from cwbc.system.errors import InputError, need_extra
 
 if TYPE_CHECKING:
-    from cwbc.device import Device
+    from cwbc.core.device import Device
 
-# With which a client of HTTP/2 begins, and Ray's are such: a greeting, and settings of length 0.
+# The connection preface of HTTP/2, which Ray speaks: a greeting, and settings of length 0.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-_CORES = 2  # that a cell takes on a cluster without GPUs, where a node has as many
+_CORES = 2  # per cell on a cluster without GPUs, where a node has as many
 
 
 @contextlib.contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected to a cluster, with its own words kept from the user."""
+    """Ray, connected to a cluster, without its own log messages."""
     ray = need_extra("ray", "ray", "grids on a Ray cluster")
     if ray.is_initialized():
         yield ray
         return
     address = address or os.environ.get("RAY_ADDRESS")
     check_answer(address)
-    # Nothing but this keeps Ray from printing the log of a node that died.
+    # No option of Ray turns off that it prints the log of a node that died.
     worker: Any = ray._private.worker
     printing = getattr(worker, "print_to_stdstream", None)
     worker.print_to_stdstream = lambda *_, **__: None
@@ -44,13 +44,16 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def check_answer(address: str | None) -> None:
-    """Refuse an address where nobody answers, or something else does: Ray would spend minutes on it."""
+    """Refuse an address where no Ray cluster answers: Ray itself would try for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         return
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=10) as connection:
-            if os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true"):  # nothing is said in plain text
+            if os.environ.get("RAY_USE_TLS", "").lower() in (
+                "1",
+                "true",
+            ):  # it would not answer plain text
                 return
             connection.sendall(_GREETING)
             answer = connection.makefile("rb").read(9)
@@ -63,13 +66,13 @@ def check_answer(address: str | None) -> None:
 
 
 def offered(address: str | None = None) -> Device:
-    """What a cluster computes on, which decides over the sizes and the precision that pay."""
+    """The device of a cluster, which decides the default sizes and precision."""
     with connected(address) as ray:
         return "gpu" if ray.cluster_resources().get("GPU", 0) >= 1 else "cpu"
 
 
 def resources(ray: Any, device: Device | None) -> tuple[int, dict[str, int]]:
-    """The GPUs that cells are computed on, none for CPUs; and what each task takes of a node."""
+    """The number of GPUs to compute on, 0 for CPUs, and the resources of each task."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     cores = max(int(node.get("CPU", 0)) for node in nodes)

@@ -1,4 +1,4 @@
-"""What came of a grid, as it lies on disk."""
+"""The results of a grid, read from disk: an outcome or a failure for every cell."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cwbc.dataset_summary import DatasetSummary
-from cwbc.finished import read_sweeps
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell
-from cwbc.grids.prepared import Prepared
-from cwbc.results import Sweep
+from cwbc.grids.preparation import Prepared
+from cwbc.results.sweeps import Sweep
+from cwbc.runs.finished import read_sweeps
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What was measured in a cell; the sweep goes by the cell's label."""
+    """An evaluated cell; its sweep is named by the cell's label."""
 
     cell: Cell
     directory: Path
     sweep: Sweep
     dataset: DatasetSummary
+
+    @property
+    def dataset_name(self) -> str:
+        """The dataset as the cell names it."""
+        return self.cell.dataset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,20 +42,20 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """Every cell of a grid in its order, either here or there."""
+    """Every cell of a grid, in order, either as an outcome or as a failure."""
 
     outcomes: list[Outcome]
     failures: list[Failure]
 
     @property
     def datasets(self) -> list[str]:
-        """The names of all datasets, of those first on which something was measured."""
+        """The names of all datasets; those with outcomes come first."""
         cells = [outcome.cell for outcome in self.outcomes] + [failure.cell for failure in self.failures]
         return list(dict.fromkeys(cell.dataset for cell in cells))
 
 
 def gather(prepared: Sequence[Prepared], reasons: Mapping[Path, str]) -> Results:
-    """Read the results of all cells but those whose directories have a reason against it."""
+    """Read the results of all cells but those that failed; `reasons` are by directory."""
     failed = [each for each in prepared if each.directory in reasons]
     return Results(
         [_outcome(each) for each in prepared if each.directory not in reasons],

@@ -1,24 +1,23 @@
-"""A grid as people run it from a program or a notebook: a bar to watch, and Ctrl-C that saves."""
+"""Grids run from a program or a notebook, with a progress bar, and with a Ctrl-C that saves."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from cwbc.errors import InputError, unknown
-from cwbc.grids import local
+from cwbc.core.training import Interrupted
 from cwbc.grids.cells import Cell, several
+from cwbc.grids.engine import Options
+from cwbc.grids.engine import run as run_here
+from cwbc.grids.grid_progress import shown
 from cwbc.grids.outcomes import Results
-from cwbc.grids.prepared import ROOT
-from cwbc.grids.standing import shown
-from cwbc.interrupts import remarks
-from cwbc.plain_text import PlainConsole, say
-from cwbc.training import Interrupted
+from cwbc.grids.preparation import ROOT
+from cwbc.system.console import PlainConsole, say
+from cwbc.system.errors import InputError, unknown
+from cwbc.system.interrupts import stoppable
 
 
 def run(
@@ -28,10 +27,10 @@ def run(
     engine: Literal["local", "ray"] = "local",
     address: str | None = None,
 ) -> Results:
-    """Bring all cells of a grid to their end, each in its directory below `root`.
+    """Train and evaluate all cells of a grid, each in its directory below `root`.
 
-    What is finished is only read. How far it is shows on stderr. The first Ctrl-C saves what runs, and the
-    same program goes on from there.
+    Finished cells are only read. Progress is printed to stderr. The first Ctrl-C saves the running cells, and
+    the same program resumes them.
 
     Args:
         engine: this process with all its devices, or a Ray cluster that is running.
@@ -42,41 +41,18 @@ def run(
         raise unknown("engine", engine, ("local", "ray"))
     if address is not None and engine != "ray":
         raise InputError("address is that of a Ray cluster; give engine='ray' with it")
-    run_all: Callable[..., Results] = local.run
+    run_all: Callable[..., Results] = run_here
     if engine == "ray":
-        from cwbc.grids import on_ray
+        from cwbc.grids import ray_engine
 
-        run_all = functools.partial(on_ray.run, address=address)
+        run_all = functools.partial(ray_engine.run, address=address)
     console = PlainConsole(stderr=True)
-    with shown(console) as show, _stoppable(console) as is_stopping:
+    with shown(console) as show, stoppable(lambda text: say(text, console)) as is_stopping:
         with contextlib.suppress(Interrupted):
-            results = run_all(cells, root, progress=show, should_stop=is_stopping)
-        if is_stopping():  # perhaps at the very end: all is finished, but somebody wants to stop
-            raise KeyboardInterrupt("all is saved; the same program goes on from here")
+            options = Options(progress=show, should_stop=is_stopping)
+            results = run_all(cells, root, options=options)
+        if is_stopping():  # even if all cells were just finished
+            raise KeyboardInterrupt("all is saved; the same program resumes from here")
     for failure in results.failures:
         say(f"failed: {failure} (in {failure.directory})", console)
     return results
-
-
-@contextlib.contextmanager
-def _stoppable(console: PlainConsole) -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed once; a second time it interrupts as ever."""
-    is_main = threading.current_thread() is threading.main_thread()  # which alone can listen
-    if not is_main or signal.getsignal(signal.SIGINT) is None:  # not of Python, so it could not be set back
-        yield lambda: False
-        return
-    stopping = False  # no Event: a handler that comes while one is being set would wait for itself
-    with remarks(lambda text: say(text, console)) as remark:
-
-        def stop(number: int, frame: Any) -> None:
-            nonlocal stopping
-            if stopping:
-                signal.default_int_handler(number, frame)
-            stopping = True
-            remark("saving; Ctrl-C again stops at once")
-
-        previous = signal.signal(signal.SIGINT, stop)
-        try:
-            yield lambda: stopping
-        finally:
-            signal.signal(signal.SIGINT, previous)

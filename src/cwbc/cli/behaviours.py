@@ -1,0 +1,108 @@
+"""`cwbc behaviours`: behaviour policies, which generate datasets."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from cwbc import envs
+from cwbc.behaviours import snapshots
+from cwbc.behaviours.sac import SAC
+from cwbc.cli.options import Count, Device, Directory, Flag, Flat, given, options_of
+from cwbc.cli.snapshots import overview
+from cwbc.system.errors import InputError, require
+from cwbc.system.formatting import amount
+
+Task = Annotated[Positional[str], arg(metavar="TASK", help_behavior_hint="")]
+Place = Annotated[Positional[str | None], arg(metavar="[TASK|DIR]", help_behavior_hint="")]
+
+if TYPE_CHECKING:
+    LearnerOptions = Any
+else:
+    LearnerOptions = options_of((SAC,), "LearnerOptions")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainBehaviours:
+    """Train behaviour policies online (SAC), with snapshots from untrained to expert."""
+
+    task: Task
+    """Gymnasium id of an environment with continuous actions, such as HalfCheetah-v4 or Pendulum-v1."""
+    seeds: Count = 1
+    """Number of learners, trained side by side (default: 1)."""
+    steps: Count = 1_000_000
+    """Steps of the environment for each learner (default: 1,000,000)."""
+    episodes: Count = 10
+    """Episodes that evaluate a snapshot, with and without noise in its actions (default: 10)."""
+    out: Directory = None
+    """Directory of the behaviour policies (default: behaviours/TASK)."""
+    device: Device = None
+    """Where to compute (default: the GPU when there is one)."""
+    overwrite: Flag = False
+    """Start over where the directory holds behaviour policies that were trained with other settings."""
+    learner: Annotated[LearnerOptions, Flat] = dataclasses.field(default_factory=LearnerOptions)
+
+    def run(self, command_line: str) -> None:
+        """Train behaviour policies, or resume their training."""
+        train(self, command_line)
+
+
+def train(action: TrainBehaviours, command_line: str) -> None:
+    """Train behaviour policies, or resume a training that was interrupted."""
+    from cwbc.behaviours import training
+    from cwbc.behaviours.training_files import BehaviourTraining, checkpointed, resume_step
+    from cwbc.cli.session import stoppable
+    from cwbc.core.device import use_device
+    from cwbc.system.progress import progress
+
+    for name, most in (("seeds", 1000), ("steps", 2**31 - 1), ("episodes", 10_000)):
+        value = getattr(action, name)
+        require(value >= 1, f"--{name}", value, "at least 1")
+        require(value <= most, f"--{name}", value, f"at most {most:,}")
+    envs.allow(action.task)
+    device = use_device(action.device)
+    out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")
+    before = {} if action.overwrite else checkpointed(out)
+    options = given(action.learner)
+    # A tenth of a short training; for one that resumes with other --steps, the stored value.
+    tenth = max(action.steps // 10, options.get("copies", SAC.copies))
+    warmup = before.get("settings", {}).get("warmup") or min(SAC.warmup, tenth)
+    settings = SAC(**{"warmup": warmup} | options)
+    if settings.warmup >= action.steps:
+        raise InputError(f"--warmup {settings.warmup} leaves none of the {action.steps} steps to learn from")
+    task = BehaviourTraining(action.task, settings, tuple(range(action.seeds)), action.episodes)
+    with stoppable(command_line) as session:
+        learners = f"{action.seeds} learner{'s' * (action.seeds > 1)}"
+        session.say(f"{action.task}: {learners}, {action.steps:,} steps, on the {device.upper()}")
+        done = resume_step(out, task, action.steps, action.overwrite)
+        if done:
+            session.say("already trained" if done >= action.steps else f"resuming from step {done:,}")
+
+        def record(new: list[snapshots.Snapshot]) -> None:
+            returns = ", ".join(amount(snapshot.stochastic.mean) for snapshot in new)
+            session.say(f"after {new[0].steps:,} steps: return {returns}")
+
+        session.training = True
+        # Nothing is shown of a training that is finished.
+        shown = progress(session.console, f"training {action.task}", action.steps, "steps", done)
+        with shown if done < action.steps else contextlib.nullcontext(lambda step: None) as update:
+            training.train(
+                task, action.steps, out, command_line, update, record, session.is_stopping, action.overwrite
+            )
+        best = snapshots.read(out)
+        session.output.print(overview([best]))
+        session.say(f"behaviours: {out}")
+        if not best.learned:
+            session.say("none is better than the untrained policy: more steps may help")
+            return
+        name = re.sub(r"-v\d+$", "", re.split("[/:]", action.task)[-1]).lower()
+        words = ["cwbc", "data", "make", f"{name}/medium-replay-v0", "--behaviours", str(out)]
+        if ":" in action.task:  # the user, not a file, names modules to import
+            words += ["--env", action.task]
+        session.say(f"`{shlex.join(words)}` generates a dataset")

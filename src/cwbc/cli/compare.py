@@ -1,0 +1,110 @@
+"""`cwbc compare`: a grid of methods on one dataset, with a report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from cwbc.cli import report
+from cwbc.cli.options import Dataset, Flat
+from cwbc.cli.planning import Plan, SweepOptions, TrainingOptions, resume_lines
+from cwbc.cli.session import Session, stoppable
+from cwbc.core import memory
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.training import Interrupted
+from cwbc.data import activity
+from cwbc.data.naming import contained
+from cwbc.grids.cells import Cell
+from cwbc.grids.engine import Options, run_prepared
+from cwbc.grids.grid_progress import shown
+from cwbc.grids.preparation import DatasetCache, prepare
+from cwbc.runs import run_directory
+from cwbc.runs.finished import check_place, check_results, is_run
+from cwbc.runs.tracking import Tracking, tracked
+from cwbc.system.errors import InputError
+from cwbc.system.files import write_atomically
+from cwbc.system.progress import gauge
+
+MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Compare:
+    """Train each method with all seeds, evaluate it over target returns, and write a report."""
+
+    dataset: Dataset
+    """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
+    methods: MethodNames
+    """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc; such as rvs rvs+cwbc."""
+    training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
+    sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
+
+    def run(self, command_line: str) -> int:
+        """Compare the methods; 1 where some failed."""
+        with stoppable(command_line) as session:
+            return compare(self, session)
+
+
+def compare(command: Compare, session: Session) -> int:
+    """Compare methods on one dataset; 1 where some failed."""
+    plan = Plan.make(command.methods, command.training)
+    with gauge(session.console, *activity(command.dataset)) as update:
+        cache = DatasetCache(command.training.env, update)
+        recording = cache.recording(command.dataset)
+    data = recording.data
+    for line in plan.lines(recording):
+        session.say(line)
+    targets, episodes = command.sweep.plan(data.task, data.best)
+    root = Path(command.training.out or f"runs/{contained(data.name)}")
+    if is_run(root):
+        raise InputError(f"{root} is a run itself; give another --out for a comparison")
+    check_place(root)
+    notes = plan.notes(command.dataset, recording, session.command_line)
+    directories = [root / method.name for method, _ in plan.methods]
+    plan.check(data, directories, notes)
+    for (method, training), directory in zip(plan.methods, directories, strict=True):
+        memory.check_evaluation(
+            PolicySpec.fit(method, data, training), len(plan.seeds), len(targets), episodes
+        )
+        if not run_directory.trains_on(directory, training.steps):  # else its evaluation so far is moved
+            check_results(directory, str(data.environment), targets, episodes, command.training.overwrite)
+    cells = [
+        Cell(command.dataset, method.name, method, training, plan.seeds, targets, episodes)
+        for method, training in plan.methods
+    ]
+    prepared = prepare(cells, root, notes, cache, by_label=True)
+    finished = [each.directory for each in prepared if each.is_finished()]
+    for each in prepared:
+        for line in resume_lines(each.cell.label, each.directory, each.cell.training.steps):
+            session.say(line)
+    session.training = True  # from here on the first Ctrl-C saves the training
+    with shown(session.console) as show:
+        options = Options(
+            progress=show,
+            should_stop=session.is_stopping,
+            data_on=plan.data_on(data),
+            tracking=lambda: Tracking(plan.trackers, session.warn),
+            remark=session.say,
+            waits=False,
+        )
+        results = run_prepared(prepared, cache, options)
+    session.training = False
+    if session.is_stopping():  # at the very end: everything is saved
+        raise Interrupted
+    for failure in results.failures:
+        session.say(f"failed: {failure}")
+    for outcome in results.outcomes:
+        if plan.trackers and outcome.directory in finished:  # the others were tracked while they were trained
+            with tracked(plan.trackers, session.warn) as tracking:
+                run_directory.track(outcome.directory, tracking)
+                tracking.show(outcome.sweep, outcome.dataset)
+    if results.outcomes:
+        evaluated = [outcome.directory for outcome in results.outcomes]
+        configs = {directory.name: run_directory.read_config(directory) for directory in evaluated}
+        write_atomically(root / run_directory.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
+        report.write(root, evaluated)
+    return 1 if results.failures else 0

@@ -1,0 +1,365 @@
+"""`cwbc data`: datasets are shown, checked, generated, downloaded, imported, exported and removed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from cwbc import envs
+from cwbc.cli.options import Environment, Flag, Flat, Whole, annotated, given, options_of
+from cwbc.core.regularizers import Conservative
+from cwbc.core.weighting import ByReturn
+from cwbc.data import (
+    SOURCES,
+    activity,
+    checks,
+    compatibility,
+    generated,
+    is_reserved,
+    minari,
+    read,
+    store,
+    stored_name,
+)
+from cwbc.data.checks import Recording
+from cwbc.data.formats import hdf5
+from cwbc.data.formats.columns import ColumnOptions
+from cwbc.data.issues import DataError, Issue
+from cwbc.system.console import PlainConsole, output, say
+from cwbc.system.errors import WRONG_PATH, InputError, require, unknown
+from cwbc.system.files import replace_atomically
+from cwbc.system.formatting import amount, counted
+from cwbc.system.progress import gauge
+
+Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
+Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+Address = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
+Size = Annotated[str | None, arg(metavar="N|full", help_behavior_hint="")]
+Folder = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
+File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
+Target = Annotated[str | None, arg(metavar="ID|FILE", aliases=["--out"], help_behavior_hint="")]
+PathName = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")]
+Real = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
+
+if TYPE_CHECKING:
+    Columns = ColumnOptions
+    WeightingOptions = Any
+    RegularizerOptions = Any
+else:
+    Columns = annotated(ColumnOptions, "COLUMN")
+    WeightingOptions = options_of((ByReturn,), "WeightingOptions")
+    RegularizerOptions = options_of((Conservative,), "RegularizerOptions", without=("coefficient",))
+
+
+@dataclasses.dataclass(frozen=True)
+class TableOptions:
+    """The options of reading a table."""
+
+    columns: Annotated[Columns, Flat] = dataclasses.field(default_factory=Columns)
+    env: Environment = None
+    """Gymnasium id of the environment of the data (default: the one that the data implies)."""
+    time_limit: Whole = None
+    """H, the most steps that an episode can have (default: the environment's, or the longest episode)."""
+    action_count: Whole = None
+    """Number of discrete actions (default: the highest one seen, and one more)."""
+    max_gigabytes: Real = None
+    """Memory that the file may expand to (default: 1, or 256 times its size)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ShowDataset:
+    """Show the statistics of a dataset, and the effect of weighting and regularizer."""
+
+    name: Name
+    """A name (`cwbc data list`), a Minari id, or the path of a file or folder."""
+    weighting: Annotated[WeightingOptions, Flat] = dataclasses.field(default_factory=WeightingOptions)
+    regularizer: Annotated[RegularizerOptions, Flat] = dataclasses.field(default_factory=RegularizerOptions)
+    env: Environment = None
+    """Gymnasium id of the environment (default: the one that the dataset implies)."""
+    plot: File = None
+    """Write a chart of the returns before and after weighting: .png, .svg or .pdf."""
+    json: Flag = False
+    """Print JSON, for programs."""
+
+    def run(self, command_line: str) -> None:
+        """Show the statistics of a dataset, and the effect of weighting and regularizer."""
+        from cwbc.data.advice import advice
+        from cwbc.data.statistics import DatasetStatistics
+        from cwbc.reports import description as shown
+
+        weighting = ByReturn(**given(self.weighting))
+        regularizer = Conservative(**given(self.regularizer))
+        with gauge(PlainConsole(stderr=True), *activity(self.name)) as update:
+            data = read(self.name, self.env, progress=update).trusted()
+        statistics = DatasetStatistics.of(data, weighting, regularizer)
+        if self.plot is not None:
+            from cwbc.reports import png
+            from cwbc.reports.description_chart import description_chart
+
+            with _writing(self.plot, "--plot"):
+                png.save(description_chart(statistics), Path(self.plot))
+            say(f"chart: {self.plot}")
+        if self.json:
+            shown_values = statistics.to_json() | {"advice": advice(statistics, self.name)}
+            output(json.dumps(shown_values, indent=2))
+        else:
+            shown.show(statistics, PlainConsole(), self.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckDataset:
+    """Print the data issues (errors, warnings) of a dataset, with episode, row and column."""
+
+    path: PathName
+    """The path of a file or folder, or a name."""
+    table: Annotated[TableOptions, Flat] = TableOptions()
+    places: Annotated[int, arg(metavar="N", help_behavior_hint="")] = 3
+    """Locations shown of each issue; all of them are counted (default: 3)."""
+    json: Flag = False
+    """Print JSON, for programs."""
+
+    def run(self, command_line: str) -> int:
+        """Print the data issues of a dataset; 2 when it cannot be used."""
+        require(self.places >= 1, "--places", self.places, "at least 1")
+        recording = None
+        try:
+            recording = _read(self.path, self.table)
+            issues = [*recording.errors(), *recording.warnings()]
+        except DataError as error:
+            issues = list(error.issues)
+        except InputError as error:
+            issues = [Issue("error", str(error))]
+        wrong = any(issue.severity == "error" for issue in issues)
+        if self.json:
+            ignored = recording.origin.ignored if recording else ()
+            result = {"usable": not wrong, "ignored_columns": list(ignored)}
+            output(
+                json.dumps(result | {"issues": [issue.to_json(self.places) for issue in issues]}, indent=2)
+            )
+            return 2 if wrong else 0
+        for issue in issues:
+            output(f"{issue.severity}: {issue.sentence(self.places)}")
+        if recording is None:
+            output(f"{self.path}: {_verdict(issues)}; nothing else could be checked")
+        else:
+            _show_columns(recording)
+            counts = f"{counted(recording.data.episodes, 'episode')}, {counted(recording.data.steps, 'step')}"
+            output(f"{self.path}: {counts}; {_verdict(issues)}")
+        return 2 if wrong else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class MakeDataset:
+    """Generate a dataset as D4RL's were: cwbc/halfcheetah/medium-replay-v0 and the like."""
+
+    name: Name
+    """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
+    size: Size = None
+    """Steps, or full: D4RL's 1 M, 2 M for medium-expert, 202,000 to 402,000 for replays (default: 200000)."""
+    behaviours: Folder = None
+    """A directory that `cwbc behaviours train` wrote (default: the behaviours that come with cwbc)."""
+    env: Environment = None
+    """Their environment, needed where it is module:ID of your own."""
+    overwrite: Flag = False
+    """Replace the one that is here."""
+
+    def run(self, command_line: str) -> None:
+        """Generate a dataset with behaviour policies, into the store."""
+        folder = None if self.behaviours is None else Path(self.behaviours)
+        spec = generated.DatasetSpec.of(self.name, self.size or generated.DEFAULT_SIZE, folder)
+        if self.env not in (None, spec.series.environment):
+            raise InputError(f"these behaviours act in {spec.series.environment}, not in {self.env}")
+        envs.allow(self.env)
+        if not self.overwrite and (stored := spec.stored()) is not None:
+            say(f"{spec.name} is here already")
+            _show_entry(stored)
+            return
+        with gauge(PlainConsole(stderr=True), f"generating {spec.name}", "steps") as update:
+            entry = spec.generate(self.overwrite, update)
+        _show_entry(entry)
+
+
+@dataclasses.dataclass(frozen=True)
+class DownloadDataset:
+    """Get a dataset of D4RL (hopper-medium-replay-v2) or of Minari (mujoco/hopper/medium-v0)."""
+
+    name: Name
+    """A name that `cwbc data list` shows, or a Minari id."""
+    url: Address = None
+    """Another address of the same file (a mirror of all: the environment variable CWBC_D4RL_MIRROR)."""
+    overwrite: Flag = False
+    """Replace the one that is here."""
+
+    def run(self, command_line: str) -> None:
+        """Download a dataset into the store."""
+        sources = [source for source in SOURCES if source.remote is not None]
+        remotes = [source.remote for source in sources if source.remote and source.remote.knows(self.name)]
+        if not remotes:
+            raise unknown("dataset", self.name, (name for source in sources for name in source.names()))
+        unit = remotes[0].unit
+        shown = gauge(PlainConsole(stderr=True), self.name, unit) if unit else contextlib.nullcontext()
+        with shown as update:
+            entry, remark = remotes[0].download(self.name, self.url, self.overwrite, update)
+        _show_entry(entry)
+        if remark:
+            say(remark)
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportDataset:
+    """Check your own logs (HDF5, NPZ, Parquet, CSV: one row per step) and store them under a name."""
+
+    path: PathName
+    """The path of a file, a folder of Parquet files or a Minari dataset."""
+    name: Word = None
+    """The name to store it under (default: the file's)."""
+    table: Annotated[TableOptions, Flat] = TableOptions()
+    overwrite: Flag = False
+    """Replace a dataset of the same name."""
+
+    def run(self, command_line: str) -> None:
+        """Store a checked copy of the user's own logs under a name."""
+        if self.name is not None:
+            store.check_name(self.name, self.overwrite)
+        recording = _read(self.path, self.table)
+        data = dataclasses.replace(recording.data, name=self.name or recording.data.name)
+        if self.name is None and not store.is_name(data.name):
+            raise InputError(f"{data.name!r} cannot be the name of a dataset; choose one with --name")
+        store.check_name(data.name, self.overwrite)
+        if is_reserved(data.name):
+            raise InputError(f"{data.name} is the name of another dataset; choose another --name")
+        recording.trusted()
+        for issue in recording.warnings():
+            say(f"warning: {issue.sentence()}")
+        _show_columns(recording)
+        source = str(Path(self.path).resolve()) if Path(self.path).exists() else self.path
+        _show_entry(store.add(data, source, self.overwrite))
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportDataset:
+    """Write a dataset for other tools: as a Minari dataset, or as an HDF5 file in D4RL's layout."""
+
+    name: Name
+    """A name (`cwbc data list`), a Minari id, or the path of a file or folder."""
+    format: Annotated[Literal["minari", "hdf5"], arg(metavar="minari|hdf5", help_behavior_hint="")]
+    """The format to write."""
+    to: Target = None
+    """The Minari id or the file to write (default: NAME-v0 or NAME.hdf5)."""
+    overwrite: Flag = False
+    """Replace an existing dataset or file."""
+
+    def run(self, command_line: str) -> None:
+        """Write a dataset for other tools."""
+        with gauge(PlainConsole(stderr=True), *activity(self.name)) as update:
+            data = read(self.name, progress=update).trusted()
+        if self.format == "minari":
+            name = self.to or (data.name if re.search(r"-v\d+$", data.name) else f"{data.name}-v0")
+            from cwbc.data.formats import minari_export
+
+            path = minari_export.export(data, name, self.overwrite)
+            say(f"Minari dataset {name}: {path}")
+            return
+        path = Path(self.to or f"{data.name.replace('/', '-')}.hdf5")
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; --to names the file to write")
+        if path.exists() and not self.overwrite:
+            raise InputError(f"{path} exists; --overwrite replaces it")
+        if not path.parent.is_dir():
+            raise InputError(f"{path.parent} is no folder; --to names the file to write in one")
+        aside = path.with_name(f".{path.name}.tmp")
+        with _writing(path, "--to"):
+            hdf5.write(aside, data)
+            replace_atomically(aside, path)
+        say(f"HDF5 file in D4RL's layout: {path}")
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoveDataset:
+    """Remove a dataset from the store; files that are not the store's own stay where they are."""
+
+    name: Name
+    """A name that `cwbc data list` shows as here."""
+
+    def run(self, command_line: str) -> None:
+        """Remove a dataset from the store."""
+        stored = stored_name(self.name)
+        if stored is None:
+            if minari.has(self.name):
+                folder = minari.root() / self.name
+                raise InputError(f"{self.name} is in Minari's own folder, not in the store: {folder}")
+            if Path(self.name).exists():
+                raise InputError(
+                    f"{self.name} is a path; only datasets of the store are removed, by their names"
+                )
+        removed = store.remove(stored or self.name)
+        say(f"removed {self.name}: {removed.bytes:,} bytes from {removed.folder}")
+        if removed.others:
+            say(f"not removed, since they are not the store's: {_some(removed.others)}")
+
+
+@contextlib.contextmanager
+def _writing(path: str | Path, option: str) -> Iterator[None]:
+    """Report a file that cannot be written by its own name, and the option that names another."""
+    try:
+        yield
+    except OSError as error:
+        if not error.errno:
+            raise
+        if not isinstance(error, WRONG_PATH):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        reason = os.strerror(error.errno)
+        raise InputError(f"{path} cannot be written ({reason}); give another {option}") from error
+
+
+def _read(path: str, table: TableOptions) -> Recording:
+    limit, count, possible = table.time_limit, table.action_count, f"from 1 to {checks.MOST_ACTIONS:,}"
+    require(limit is None or 1 <= limit < 2**31, "--time-limit", limit, f"from 1 to {2**31 - 1:,}")
+    require(count is None or 1 <= count <= checks.MOST_ACTIONS, "--action-count", count, possible)
+    columns = ColumnOptions(**vars(table.columns))
+    with gauge(PlainConsole(stderr=True), *activity(path)) as update:
+        recording = read(path, table.env, columns, limit, count, update, table.max_gigabytes)
+    return compatibility.fitted(recording)
+
+
+def _verdict(issues: list[Issue]) -> str:
+    errors = sum(issue.severity == "error" for issue in issues)
+    warnings = len(issues) - errors
+    if errors:
+        return f"cannot be used: {counted(errors, 'error')}"
+    return f"can be used, {counted(warnings, 'warning')}" if warnings else "no issues"
+
+
+def _show_columns(recording: Recording) -> None:
+    """Show which columns were used for what, and which were not used."""
+    data, ignored = recording.data, recording.origin.ignored
+    for what, names in (("observations", data.observation_names), ("actions", data.action_names)):
+        if names:
+            choices = f", {data.action_size:,} discrete actions" * (what == "actions" and data.discrete)
+            say(f"{what} from {_some(names)}{choices}")
+    if (step := recording.origin.step_name) not in (None, "step"):
+        say(f"steps in the order of {step}")
+    if ignored:
+        say(f"not used: {_some(ignored)}")
+
+
+def _some(names: tuple[str, ...], most: int = 12) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(name.strip() or repr(name) for name in names[:most]) + rest
+
+
+def _show_entry(entry: store.Entry) -> None:
+    environment = entry.environment or "unknown"
+    say(
+        f"{entry.name}: {counted(entry.episodes, 'episode')}, {counted(entry.steps, 'step')}, returns "
+        f"{amount(entry.lowest)} to {amount(entry.best)}, environment {environment}"
+    )
+    say(f"`cwbc data show {entry.name}` shows it")

@@ -1,0 +1,227 @@
+"""From the options of `train` and `compare` to a plan; every mistake is found before anything is written."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cwbc.cli.options import (
+    Device,
+    Directory,
+    Environment,
+    Flag,
+    Flat,
+    Numbers,
+    Place,
+    PresetName,
+    Trackers,
+    Whole,
+    given,
+    options_of,
+)  # fmt: skip
+from cwbc.core import memory
+from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
+from cwbc.core.device import default_place, default_precision, default_preset, use_device
+from cwbc.core.encoders import Convolutions
+from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
+from cwbc.core.networks import MLP, Transformer
+from cwbc.core.optimizers import Optimizer
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.regularizers import Conservative
+from cwbc.core.tasks import Task
+from cwbc.core.trajectories import Trajectories
+from cwbc.core.weighting import ByReturn, TopFraction
+from cwbc.data import checks, store
+from cwbc.data.checks import Recording
+from cwbc.runs import run_directory
+from cwbc.runs.tracking import parse_trackers
+from cwbc.system.errors import InputError, require
+from cwbc.system.formatting import amount, counted
+
+DEFAULT_EPISODES = 10
+# Whose fields are the hyper-parameters of methods.
+METHOD_CHOICES = (
+    Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
+    Conservative,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    Hyperparameters = Any
+else:
+    Hyperparameters = options_of(METHOD_CHOICES, "Hyperparameters", without=("steps",))
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingOptions:
+    """How much to train, and where."""
+
+    seeds: Whole = None
+    """Number of seeds (default: 10 with the paper preset, 3 with the small one)."""
+    steps: Whole = None
+    """Training steps (default: the preset's); more than before continue a finished run."""
+    preset: PresetName = None
+    """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
+    device: Device = None
+    """Where to compute (default: the GPU when there is one)."""
+    data_on: Place = None
+    """Where the dataset is stored; from the host it is streamed (default: the device, if it has room)."""
+    env: Environment = None
+    """Gymnasium id of the environment, or module:ID of your own (default: the dataset's)."""
+    out: Directory = None
+    """Directory of the results (default: runs/DATASET; for train, METHOD below it)."""
+    track: Trackers = None
+    """Show the run in tensorboard, wandb or both as well (default: neither)."""
+    overwrite: Flag = False
+    """Start over where the directory holds a run with other settings."""
+    hyperparameters: Annotated[Hyperparameters, Flat] = dataclasses.field(default_factory=Hyperparameters)
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepOptions:
+    """The target returns of an evaluation."""
+
+    targets: Numbers = None
+    """Target returns, comma-separated (default: the paper's sweep for the task, and the dataset's best)."""
+    episodes: Whole = None
+    """Episodes per seed and target (default: 10)."""
+
+    def plan(self, task: Task, best: float) -> tuple[tuple[float, ...], int]:
+        """The target returns, and the episodes of each."""
+        episodes = DEFAULT_EPISODES if self.episodes is None else self.episodes
+        require(episodes >= 1, "--episodes", episodes, "at least 1")
+        if self.targets is None:
+            return task.targets(best), episodes
+        try:
+            targets = sorted({float(text) for text in self.targets.split(",")})
+        except ValueError:
+            raise InputError(
+                f"--targets takes numbers such as 1000,2000,3000; got {self.targets!r}"
+            ) from None
+        for target in targets:
+            require(math.isfinite(target), "--targets", target, "finite")
+            if task.published and target <= 0 < task.near_return:
+                raise InputError(f"--targets must be positive for this task; got {target:g}")
+        return tuple(targets), episodes
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Methods at their final sizes, before any dataset is read."""
+
+    methods: list[tuple[Method, Training]]
+    seeds: tuple[int, ...]
+    preset: Preset
+    reason: str  # for the preset
+    trackers: tuple[str, ...]
+    options: TrainingOptions
+
+    @classmethod
+    def make(cls, names: Sequence[str], options: TrainingOptions) -> Plan:
+        """The plan of a command line."""
+        chosen = given(options.hyperparameters)
+        if options.steps is not None:
+            chosen["steps"] = options.steps
+        seeds = None if options.seeds is None else seeds_of(options.seeds, "--seeds")
+        # Before the seconds that a device takes.
+        _methods(names, options.preset or "paper", chosen)
+        trackers = parse_trackers(options.track)
+        device = use_device(options.device)
+        preset: Preset = options.preset or default_preset()
+        chosen.setdefault("precision", default_precision())
+        reason = "as given" if options.preset else f"the default on a {device.upper()}"
+        methods = _methods(names, preset, chosen)
+        return cls(methods, seeds or seeds_of(DEFAULT_SEEDS[preset]), preset, reason, trackers, options)
+
+    def notes(self, dataset: str, recording: Recording, command_line: str) -> dict[str, str]:
+        """The provenance in a run's configuration."""
+        stored = store.find(recording.data.name) if recording.stored else None
+        return {
+            "command": command_line,
+            "preset": self.preset,
+            "why this preset": self.reason,
+            "dataset": dataset,
+            "dataset from": stored.source if stored else recording.origin.source,
+        }
+
+    def data_on(self, data: Trajectories) -> Any:
+        """The place of the dataset during training."""
+        return self.options.data_on or default_place(data.nbytes)
+
+    def lines(self, recording: Recording) -> list[str]:
+        """The plan in words, with the warnings about the dataset."""
+        import jax
+
+        data = recording.data
+        warnings = [] if recording.stored else recording.warnings()
+        if recording.stored and any(method.is_conditioned for method, _ in self.methods):
+            warnings += checks.equal_returns(data)  # shown when it was imported, but not why it matters here
+        lines = [
+            f"{data.name}: {counted(data.episodes, 'episode')}, {counted(data.steps, 'step')}, returns "
+            f"{amount(data.lowest)} to {amount(data.best)}, environment {data.environment or 'unknown'}",
+            *(f"warning: {warning.sentence()}" for warning in warnings),
+        ]
+        if self.data_on(data) == "host":
+            size = f"its {data.nbytes / 1e9:.3g} GB are more than half of the device's free memory"
+            lines.append(f"data streamed from host memory ({'as given' if self.options.data_on else size})")
+        kind = jax.devices()[0].device_kind
+        lines.append(
+            f"preset {self.preset} ({self.reason}), {counted(len(self.seeds), 'seed')}, device {kind}"
+        )
+        return lines
+
+    def check(self, data: Trajectories, directories: list[Path], notes: dict[str, Any]) -> None:
+        """Refuse trainings that do not fit into memory, and directories with other files; overwrite runs."""
+        configs = []
+        for method, training in self.methods:
+            spec = PolicySpec.fit(method, data, training)
+            memory.check_training(spec, training, len(self.seeds))
+            configs.append(run_directory.configuration(data, spec, training, self.seeds, notes))
+        planned = list(zip(directories, configs, strict=True))
+        for directory, config in planned:
+            run_directory.check_trainable(directory)
+            run_directory.check_same(directory, config, self.options.overwrite)
+        if self.options.overwrite:
+            with contextlib.ExitStack() as stack:  # once all of them are known to be all right
+                for directory in directories:
+                    stack.enter_context(run_directory.locked(directory))
+                for directory, config in planned:
+                    run_directory.discard_other(directory, config)
+
+
+def _methods(names: Sequence[str], preset: Preset, options: dict[str, Any]) -> list[tuple[Method, Training]]:
+    """The methods that names mean, with options applied to those that have them."""
+    if not names:
+        raise InputError("give at least one method, such as rvs+cwbc")
+    used: set[str] = set()
+    methods: list[tuple[Method, Training]] = []
+    for name in names:
+        method, training, mine = with_options(*sized(name, preset), options)
+        used |= mine
+        for earlier, _ in methods:
+            if dataclasses.replace(earlier, name=method.name) == method:
+                raise InputError(f"{earlier.name} and {method.name} are the same method; give it once")
+        methods.append((method, training))
+    if unused := sorted(set(options) - used):
+        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
+        raise InputError(f"{flags} does nothing for {', '.join(names)}")
+    return methods
+
+
+def resume_lines(name: str, directory: Path, steps: int) -> list[str]:
+    """Lines about a training that resumes in a directory; none where it starts."""
+    done = run_directory.steps_done(directory)
+    if done == steps:
+        return [f"{name}: already trained"]
+    if done:
+        lines = [f"{name}: resumes from step {done:,}"]
+        if run_directory.trains_on(directory, steps) and (directory / run_directory.SUMMARY).exists():
+            earlier = run_directory.earlier_evaluation(directory, done)
+            lines.append(f"its evaluation so far moves to {earlier}")
+        return lines
+    if (directory / run_directory.METRICS).exists() and not run_directory.holds_work(directory):
+        return [f"{name}: no checkpoint was reached before; starting over"]
+    return []

@@ -1,0 +1,1 @@
+"""The method: from trajectories to policies, without disk or console."""

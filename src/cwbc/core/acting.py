@@ -1,0 +1,74 @@
+"""One step of acting for many episodes at once, as a pure function of their histories."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from cwbc.core.layers import Parameters
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.spaces import Vector, encoded_shape
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class History:
+    """The last steps of several episodes; entries after the current step are not read."""
+
+    observations: jax.Array  # [episode, memory, ...], as the network reads them
+    actions: jax.Array  # [episode, memory, size], encoded
+    returns_to_go: jax.Array  # [episode, memory], standardized
+    timesteps: jax.Array  # [episode, memory]
+    frames: jax.Array | None  # [episode, frame, height, width, channel] of images, the last of each episode
+
+    @classmethod
+    def empty(cls, spec: PolicySpec, episodes: int) -> History:
+        """The history of episodes before their first step."""
+        shape, space = (episodes, spec.memory), spec.observations
+        is_vector = isinstance(space, Vector)
+        kind = jnp.float32 if is_vector else jnp.uint8
+        return cls(
+            observations=jnp.zeros((*shape, *encoded_shape(space)), kind),
+            actions=jnp.zeros((*shape, spec.actions.size)),
+            returns_to_go=jnp.zeros(shape),
+            timesteps=jnp.zeros(shape, jnp.int32),
+            frames=None if is_vector else jnp.zeros((episodes, space.stack, *space.shape), kind),
+        )
+
+
+def act(
+    spec: PolicySpec,
+    parameters: Parameters,
+    history: History,
+    timestep: jax.Array,  # []
+    observations: jax.Array,  # [episode, ...]: vectors normalized, images as they are
+    returns_to_go: jax.Array,  # [episode], standardized
+) -> tuple[History, jax.Array]:
+    """The history after one step of several episodes at the same timestep, and their actions."""
+    memory = spec.memory
+    step = jnp.minimum(timestep, memory - 1)
+    full = timestep >= memory
+
+    def appended(entries: jax.Array, entry: Any) -> jax.Array:
+        entries = jnp.where(full, jnp.roll(entries, -1, axis=1), entries)
+        return entries.at[:, step].set(entry)
+
+    frames = history.frames
+    if frames is not None:
+        # Before the first step of an episode, its first frame is repeated, as where windows are sampled.
+        later = jnp.concatenate([frames[:, 1:], observations[:, None]], axis=1)
+        frames = jnp.where(timestep == 0, observations[:, None], later)
+        observations = spec.observations.sampled(frames, ())
+    history = History(
+        observations=appended(history.observations, observations),
+        actions=appended(history.actions, jnp.zeros(history.actions.shape[2])),
+        returns_to_go=appended(history.returns_to_go, returns_to_go),
+        timesteps=appended(history.timesteps, timestep),
+        frames=frames,
+    )
+    actions = spec.method.learner.act(spec, parameters, history, step)
+    encoded = history.actions.at[:, step].set(spec.actions.encode(actions))
+    return dataclasses.replace(history, actions=encoded), actions

@@ -1,0 +1,191 @@
+"""Rollouts of trained policies at every target return: seeds x targets x episodes in one batch."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.core.acting import History, act
+from cwbc.core.device import on_cpu, over_seeds
+from cwbc.core.layers import Parameters
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.simulation import Simulator, Transition
+from cwbc.core.spaces import Vector
+
+_BLOCK = 640  # remembered steps that a CPU works on at a time: more would not stay in its cache
+Progress = Callable[[int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rollouts:
+    """The state of every episode, which is updated in place."""
+
+    observations: NDArray[Any]  # [row, ...] the latest
+    remaining: NDArray[np.float64]  # [row] remaining return-to-go
+    returns: NDArray[np.float64]  # [row]
+    lengths: NDArray[np.int64]  # [row]
+    running: NDArray[np.bool_]  # [row]
+
+    @classmethod
+    def of(cls, spec: PolicySpec, targets: NDArray[np.float64]) -> Rollouts:
+        """Episodes before their first step."""
+        count, space = len(targets), spec.observations
+        kind = np.float32 if isinstance(space, Vector) else np.uint8
+        empty = (np.zeros(count), np.zeros(count, np.int64), np.ones(count, np.bool_))
+        return cls(np.zeros((count, *space.shape), kind), targets.copy(), *empty)
+
+    def reset(self, rows: NDArray[np.int64], observations: NDArray[Any]) -> None:
+        """Store the first observations; simulators may flatten images."""
+        self.observations[rows] = observations.reshape(self.observations[rows].shape)
+
+    def record(self, rows: NDArray[np.int64], outcome: Transition) -> None:
+        """Update the episodes that were stepped."""
+        self.reset(rows, outcome.observations)
+        self.remaining[rows] -= outcome.rewards
+        self.returns[rows] += outcome.rewards
+        self.lengths[rows] += 1
+        self.running[rows] = ~(outcome.terminated | outcome.truncated)
+
+
+def roll_out(
+    spec: PolicySpec,
+    parameters: Parameters,  # [seed, ...]
+    targets: NDArray[np.float64],  # [row], the rows of one seed after those of another
+    reset_seeds: Sequence[int],  # [row]
+    simulator: Simulator,
+    *,
+    one_at_a_time: bool = False,
+    overlapping: bool = False,
+    progress: Progress | None = None,
+) -> Rollouts:
+    """Run every episode to its end, each conditioned on its target return.
+
+    Args:
+        one_at_a_time: one episode after another, as the only copy of an environment requires.
+        overlapping: simulate one half of the episodes while a GPU computes the actions of the other.
+        progress: called with the number of timesteps done; one at a time, as a fraction of all of them.
+    """
+    seeds = len(jax.tree.leaves(parameters)[0])
+    count = len(targets)
+    rollouts = Rollouts.of(spec, targets)
+    if not one_at_a_time:
+        rollouts.reset(np.arange(count), simulator.reset(np.arange(count), reset_seeds))
+        own = np.arange(count).reshape(seeds, -1)
+        halves = min(2, own.shape[1]) if overlapping and not on_cpu() else 1
+        parts = [_Part(spec, parameters, rollouts, own[:, first::halves]) for first in range(halves)]
+        _run(parts, rollouts, simulator, progress)
+        return rollouts
+    for row in range(count):
+        own, seed = np.array([row]), row * seeds // count
+        alone = jax.tree.map(lambda x, seed=seed: x[seed : seed + 1], parameters)
+        rollouts.reset(own, simulator.reset(own, reset_seeds[row : row + 1]))
+
+        def report(timestep: int, row: int = row) -> None:
+            if progress is not None:
+                progress((row * simulator.horizon + timestep) // count)
+
+        _run([_Part(spec, alone, rollouts, own[None])], rollouts, simulator, report)
+    return rollouts
+
+
+class _Part:
+    """Episodes whose actions are computed together, as many of every seed."""
+
+    def __init__(
+        self, spec: PolicySpec, parameters: Parameters, rollouts: Rollouts, own: NDArray[np.int64]
+    ) -> None:
+        self._spec, self._parameters, self._rollouts = spec, parameters, rollouts
+        self._own = own  # [seed, row of the seed]
+        self.timestep = 0
+        self._program = _program(spec.form)
+        empty = History.empty(spec, own.shape[1])
+        self._history = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(own), *x.shape)), empty)
+
+    def act(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The episodes that are still running, and their actions."""
+        spec, rollouts, own = self._spec, self._rollouts, self._own
+        running = rollouts.running[own]
+        self._history, actions = self._program(
+            self._parameters,
+            self._history,
+            np.int32(self.timestep),
+            spec.observations.received(rollouts.observations[own]),
+            spec.standardized(rollouts.remaining[own], self.timestep),
+            running,
+        )
+        self.timestep += 1
+        return own[running], np.asarray(actions)[running]
+
+
+def _run(parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progress: Progress | None) -> None:
+    """Run all episodes to their ends, the parts in turn."""
+    with ThreadPoolExecutor(1) as physics:
+
+        def begin(part: _Part) -> tuple[_Part, NDArray[np.int64], Callable[[], Transition]]:
+            own, actions = part.act()
+            if simulator.action_bounds is not None:
+                actions = actions.clip(*simulator.action_bounds)
+            if len(parts) == 1:  # some environments can only be stepped by the thread that created them
+                return part, own, functools.partial(simulator.step, own, actions)
+            return part, own, physics.submit(simulator.step, own, actions).result
+
+        under_way = collections.deque(begin(part) for part in parts)
+        while under_way:
+            part, own, outcome = under_way.popleft()
+            rollouts.record(own, outcome())
+            if progress is not None:
+                progress(part.timestep)
+            # Finished episodes leave the batch: they cost no more simulation.
+            if rollouts.running[own].any() and part.timestep < simulator.horizon:
+                under_way.append(begin(part))
+
+
+@functools.lru_cache(maxsize=8)
+def _program(spec: PolicySpec) -> Callable[..., tuple[History, jax.Array]]:
+    def step(parameters, history, timestep, observations, returns_to_go, running):  # type: ignore[no-untyped-def]
+        def one_seed(parameters: Parameters, running: jax.Array, *rows: Any) -> tuple[History, jax.Array]:
+            def actions(history: History, *now: jax.Array) -> tuple[History, jax.Array]:
+                return act(spec, parameters, history, timestep, *now)
+
+            return _in_blocks(spec, actions, running, rows)
+
+        return over_seeds(one_seed)(parameters, running, history, observations, returns_to_go)
+
+    return jax.jit(step, donate_argnums=1)
+
+
+def _in_blocks(
+    spec: PolicySpec,
+    actions: Callable[..., tuple[History, jax.Array]],
+    running: jax.Array,  # [row]
+    rows: tuple[Any, ...],  # [row, ...]
+) -> tuple[History, jax.Array]:
+    """On a CPU, compute some rows at a time, and skip blocks without running episodes; else all at once."""
+    count = len(running)
+    least = min(count, math.ceil(_BLOCK / spec.memory))
+    size = next(size for size in range(least, count + 1) if count % size == 0)
+    if size == count or not on_cpu():
+        return actions(*rows)
+
+    def skip(history: History, *_: jax.Array) -> tuple[History, jax.Array]:
+        return history, spec.actions.choose(jnp.zeros((size, spec.actions.size)))
+
+    blocks = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (running, rows))
+    computed = jax.lax.map(lambda block: jax.lax.cond(block[0].any(), actions, skip, *block[1]), blocks)
+    return jax.tree.map(lambda x: x.reshape(count, *x.shape[2:]), computed)
+
+
+def reset_seed(evaluation_seed: int, policy_seed: int, episode: int) -> int:
+    """The seed of an episode's first state: the same for every target and method."""
+    entropy = np.random.SeedSequence([evaluation_seed, policy_seed, episode])
+    return int(entropy.generate_state(1)[0])

@@ -1,0 +1,280 @@
+"""A method is a learner and a way to sample trajectories; the paper's table is a dictionary of these."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Mapping
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from cwbc.core.cloning import Cloning
+from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ReturnToGo
+from cwbc.core.learners import Learner
+from cwbc.core.method_names import NAMES
+from cwbc.core.networks import MLP, Transformer
+from cwbc.core.optimizers import MOST_STEPS, Optimizer
+from cwbc.core.regularizers import Conservative
+from cwbc.core.trajectories import Trajectories
+from cwbc.core.weighting import ByLength, ByReturn, StoredWeighting, TopFraction, Weighting
+from cwbc.system.errors import InputError, require, unknown
+from cwbc.system.typed_json import decode
+
+Preset = Literal["paper", "small"]
+DEFAULT_SEEDS: Mapping[Preset, int] = {"paper": 10, "small": 3}
+_MOST_SEEDS = 10_000  # more are a mistake, and would not fit into memory
+# Beyond these, no machine has enough memory.
+_MOST = {"steps": MOST_STEPS, "batch_size": 2**20, "context": 2**16, "frame_stack": 64}
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A learner and the distribution of the trajectories that it learns from."""
+
+    name: str
+    learner: Learner
+    weighting: Weighting
+
+    def fit(self, data: Trajectories) -> Method:
+        """The same method with every value that depends on the data filled in."""
+        return dataclasses.replace(self, learner=self.learner.fit(data))
+
+    @property
+    def form(self) -> Method:
+        """The static part of a compiled program, in which neither numbers nor the weighting matter."""
+        return Method("", self.learner.form, ByLength())
+
+    @property
+    def is_conditioned(self) -> bool:
+        """Whether its policies take a target return."""
+        return self.learner.is_conditioned
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How long to train, and on how much at a time.
+
+    Args:
+        steps: training steps (default: the preset's); more than before train a finished run on.
+        batch_size: windows in a batch (paper: 64).
+        context: K, steps of a window (paper: 20).
+        precision: precision of hidden matmuls in training (default: bfloat16 on a GPU, float32 on a CPU).
+        frame_stack: frames that a policy reads of image observations (paper: 4).
+    """
+
+    steps: int = 100_000
+    batch_size: int = 64
+    context: int = 20
+    precision: Literal["float32", "bfloat16"] = "float32"
+    frame_stack: int = dataclasses.field(default=4, metadata={"added": True})
+
+    def __post_init__(self) -> None:
+        for name, most in _MOST.items():
+            value = getattr(self, name)
+            require(value >= 1, name, value, "at least 1")
+            require(value <= most, name, value, f"at most {most:,}")
+
+
+def as_begun(method: Method, steps: int) -> Method:
+    """The method as a training of so many steps begins: optimizers warm up for at most a tenth of them.
+
+    A run that is trained on would otherwise change its learning rate after the fact.
+    """
+    optimizers = {
+        name: dataclasses.replace(part, warmup_steps=min(part.warmup_steps, steps // 10))
+        for name, part in _parts(method.learner).items()
+        if isinstance(part, Optimizer)
+    }
+    learner: Any = method.learner
+    return dataclasses.replace(method, learner=dataclasses.replace(learner, **optimizers))
+
+
+def seeds_of(seeds: Any, name: str = "seeds") -> tuple[int, ...]:
+    """The seeds of a number of them (then 0, 1, ...) or of a list, with Python's or NumPy's integers."""
+    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
+        count = int(seeds)
+        require(count >= 1, name, count, "at least 1")
+        require(count <= _MOST_SEEDS, name, count, f"at most {_MOST_SEEDS:,}")
+        return tuple(range(count))
+    try:
+        which = tuple(map(operator.index, seeds))
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, or a list of such; got {seeds!r}") from None
+    valid = 0 < len(which) == len(set(which)) and min(which) >= 0 and max(which) < 2**32
+    require(valid, name, list(which), "at least one, all different, from 0 to 2^32 - 1")
+    return which
+
+
+_RETURN_TO_GO, _DT_OPTIMIZER = ReturnToGo(condition_scale=DEFAULT_SCALE), Optimizer(1e-4, clip_norm=0.25)
+_BASES: Mapping[str, Learner] = {
+    "bc": Cloning(MLP(), None, None, Optimizer()),
+    "rvs": Cloning(MLP(), AverageReturnToGo(DEFAULT_SCALE), None, Optimizer()),
+    "dt": Cloning(Transformer(), _RETURN_TO_GO, None, _DT_OPTIMIZER),
+    "dt-concat": Cloning(Transformer(tokens="concatenated"), _RETURN_TO_GO, None, _DT_OPTIMIZER),
+}
+# What each part adds to a base: a way to sample, or a field of the learner.
+_WEIGHTINGS: Mapping[str, Weighting] = {"w": ByReturn(), "f": TopFraction()}
+_FIELDS: Mapping[str, Mapping[str, Any]] = {"c": {"regularizer": Conservative()}}
+# The paper's CWBC: the transformer is conservative by itself, so it only has the weighting.
+_CWBC: Mapping[str, tuple[str, ...]] = {
+    "bc": ("w", "c"),
+    "rvs": ("w", "c"),
+    "dt": ("w",),
+    "dt-concat": ("w", "c"),
+}
+_ALIASES: Mapping[str, str] = {"filtered-bc": "bc+f"}
+LEARNERS: dict[str, type[Any]] = {"Cloning": Cloning}  # by their names in JSON
+
+
+def parse(name: str) -> Method:
+    """The method that a name like `rvs+w+c`, `dt+cwbc` or `filtered-bc` means, at the paper's sizes."""
+    first, *rest = name.lower().split("+")
+    base, *written = [*_ALIASES.get(first, first).split("+"), *rest]
+    if base not in _BASES:
+        raise unknown("method", name, [*METHODS, *_BASES])
+    learner, weighting = _BASES[base], None
+    parts = [each for word in written for each in (_CWBC.get(base, ()) if word == "cwbc" else (word,))]
+    for part in parts:
+        if part in _WEIGHTINGS:
+            if weighting not in (None, _WEIGHTINGS[part]):
+                raise InputError(f"method {name!r}: +w and +f are two weightings; take one of them")
+            weighting = _WEIGHTINGS[part]
+        elif part in _FIELDS and all(hasattr(learner, name) for name in _FIELDS[part]):
+            learner = dataclasses.replace(learner, **_FIELDS[part])  # type: ignore[type-var]
+        else:
+            raise unknown("method", name, METHODS)
+    return Method(name.lower(), learner, weighting or ByLength())
+
+
+METHODS: Mapping[str, Method] = {name: parse(name) for name in NAMES}
+
+
+def sized(name: str, preset: Preset) -> tuple[Method, Training]:
+    """A method and its training at a preset's sizes: the paper's, or for minutes on two CPU cores."""
+    if preset not in ("paper", "small"):
+        raise unknown("preset", preset, ("paper", "small"))
+    method = parse(name)
+    if preset == "paper":
+        return method, Training()
+    # A step of a transformer costs several times one of an MLP.
+    if method.learner.looks_back:
+        sizes, training = {"width": 64, "layers": 2, "learning_rate": 1e-3}, Training(5_000, batch_size=32)
+    else:
+        sizes, training = {"width": 256, "learning_rate": 3e-4}, Training(10_000, batch_size=32)
+    return with_options(method, training, sizes)[:2]
+
+
+def method(name: str, preset: Preset = "paper") -> Method:
+    """The method that a name means, at a preset's sizes."""
+    return sized(name, preset)[0]
+
+
+def with_options(
+    method: Method, training: Training, options: Mapping[str, Any]
+) -> tuple[Method, Training, set[str]]:
+    """A method and its training with fields replaced by name wherever they occur, and the names that did."""
+    used: set[str] = set()
+
+    def replaced(value: Any) -> Any:
+        kinds = {name: kind for name, kind in _options(value).items() if name in options}
+        used.update(kinds)
+        changes = {name: _of_kind(kind, name, options[name]) for name, kind in kinds.items()}
+        parts = {name: replaced(part) for name, part in _parts(value).items()}
+        return dataclasses.replace(value, **changes, **parts)
+
+    return replaced(method), replaced(training), used
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """The fields of a value that have fields of their own."""
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {name: part for name, part in fields.items() if dataclasses.is_dataclass(part)}
+
+
+def _options(value: Any) -> dict[str, Any]:
+    """The types of all other fields, but for the name and for parts that are absent."""
+    hints, others = get_type_hints(type(value)), {*_parts(value), "name"}
+    return {
+        field.name: hints[field.name]
+        for field in dataclasses.fields(value)
+        if field.name not in others and not any(map(dataclasses.is_dataclass, get_args(hints[field.name])))
+    }
+
+
+def options_of(method: Method, training: Training) -> set[str]:
+    """The names of all fields that `with_options` can replace."""
+
+    def names(value: Any) -> set[str]:
+        return _options(value).keys() | set().union(*map(names, _parts(value).values()))
+
+    return names(method) | names(training)
+
+
+def with_all_options(
+    method: Method, training: Training, options: Mapping[str, Any]
+) -> tuple[Method, Training]:
+    """`with_options`, where an option that replaces nothing is an error."""
+    changed, settings, used = with_options(method, training, options)
+    if unused := sorted(set(options) - used):
+        known = ", ".join(sorted(options_of(method, training)))
+        raise InputError(f"{method.name} has no option {', '.join(unused)}; its options: {known}")
+    return changed, settings
+
+
+def _of_kind(kind: Any, name: str, value: Any) -> Any:
+    """A value of an option's type, or an error; NumPy's numbers become Python's."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if get_origin(kind) is Literal:
+        known = get_args(kind)
+        require(value in known, name, repr(value), " or ".join(known))
+        return value
+    kinds = get_args(kind) or (kind,)  # (float, NoneType) of float | None
+    if value is None and type(None) in kinds:
+        return value
+    if any(get_origin(each) is tuple for each in kinds):
+        whole = isinstance(value, tuple | list) and all(isinstance(each, int) for each in value)
+        require(whole, name, repr(value), "a list of whole numbers")
+        return tuple(value)
+    number, wanted = (float | int, "a number") if float in kinds else (int, "a whole number")
+    require(isinstance(value, number) and not isinstance(value, bool), name, repr(value), wanted)
+    return value
+
+
+def to_json(value: Any) -> Any:
+    """A value as plain JSON, with its kind; the fields of a method's learner are written as the method's."""
+    if isinstance(value, Method):
+        learner = to_json(value.learner)
+        kind = learner.pop("kind")
+        others = {} if kind == "Cloning" else {"learner": kind}
+        name, weighting = value.name, to_json(value.weighting)
+        return {"kind": "Method", "name": name, **others, **learner, "weighting": weighting}
+    if isinstance(value, tuple):
+        return list(value)
+    if not dataclasses.is_dataclass(value):
+        return value
+    # Fields that were added later are left out at their defaults, so that hashes of earlier runs stay.
+    fields = {
+        field.name: to_json(getattr(value, field.name))
+        for field in dataclasses.fields(value)
+        if not field.metadata.get("added") or getattr(value, field.name) != field.default
+    }
+    return {"kind": type(value).__name__, **fields}
+
+
+def method_from_json(value: Any, place: str) -> Method:
+    """The method that to_json wrote; an error names the place of what is wrong."""
+    if not isinstance(value, dict):
+        raise InputError(f"{place} is no object")
+    fields = dict(value)
+    kind, name = fields.pop("kind", "Method"), fields.pop("name", None)
+    if kind != "Method":
+        raise InputError(f"{place}.kind is {kind!r}; expected 'Method'")
+    if missing := [field for field in ("name", "weighting") if value.get(field) is None]:
+        raise InputError(f"{place} lacks {', '.join(missing)}")
+    learner = fields.pop("learner", "Cloning")
+    if not isinstance(learner, str) or learner not in LEARNERS:
+        known = " or ".join(map(repr, LEARNERS))
+        raise InputError(f"{place}.learner is {learner!r}; expected {known}")
+    weighting = decode(StoredWeighting, fields.pop("weighting"), f"{place}.weighting")
+    return Method(decode(str, name, f"{place}.name"), decode(LEARNERS[learner], fields, place), weighting)

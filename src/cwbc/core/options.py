@@ -1,0 +1,48 @@
+"""Options as the frozen values define them: name, type and one line of help, from fields and docstrings."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import types
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+
+class Option(NamedTuple):
+    """A field that users can set."""
+
+    name: str
+    type: Any  # of a value that is given
+    help: str
+
+
+def documented(kinds: Iterable[type]) -> dict[str, Option]:
+    """The options of frozen values, by name: those of their fields that their docstrings explain."""
+    found: dict[str, Option] = {}
+    for kind in kinds:
+        hints, lines = get_type_hints(kind), _arguments(inspect.getdoc(kind) or "")
+        for field in dataclasses.fields(kind):
+            if field.name in lines and field.name not in found:
+                found[field.name] = Option(field.name, _present(hints[field.name]), lines[field.name])
+    return found
+
+
+def _arguments(text: str) -> dict[str, str]:
+    """The lines of a docstring's `Args:`, joined, as sentences."""
+    _, _, section = text.partition("Args:\n")
+    entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.MULTILINE)
+    sentences = {name: " ".join(words.split()) for name, words in entries}
+    # A symbol of the paper, as in "lambda, larger stays ...", is no word.
+    return {
+        name: words if words.split()[0].endswith(",") else words[0].upper() + words[1:]
+        for name, words in sentences.items()
+    }
+
+
+def _present(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, types.UnionType):
+        return kind
+    (only,) = (each for each in get_args(kind) if each is not types.NoneType)
+    return only

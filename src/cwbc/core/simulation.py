@@ -1,0 +1,40 @@
+"""The interface of simulators; the environments themselves are in `cwbc.envs`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Transition:
+    """One step of several episodes."""
+
+    observations: NDArray[Any]  # [episode, ...]
+    rewards: NDArray[np.float64]  # [episode]
+    terminated: NDArray[np.bool_]  # [episode]
+    truncated: NDArray[np.bool_]  # [episode]
+
+
+class Simulator(Protocol):
+    """Many copies of one environment; `episodes` are sorted row numbers, so finished ones cost nothing."""
+
+    observation_size: int  # numbers of an observation; images may be flat
+    action_size: int  # dimensions of a continuous action, or the number of discrete ones
+    discrete: bool
+    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None  # min and max; None when discrete
+    horizon: int  # H, the longest an episode can be
+
+    def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[Any]:
+        """Start the given episodes, each from its own seed; their first observations."""
+        ...
+
+    def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
+        """Advance the given episodes by one step."""
+        ...
+
+    def close(self) -> None: ...

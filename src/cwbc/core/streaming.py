@@ -1,0 +1,93 @@
+"""Windows of a dataset that stays in host memory, gathered there while the device trains on those before."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.core.learners import Columns
+from cwbc.core.methods import Training
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.sampling import SAMPLED_TOGETHER, Episodes, RandomNumbers, Source, choose
+from cwbc.core.trajectories import blocks
+
+_Numbers = tuple[Any, Any]  # the rows of windows, and those of their observations
+
+
+@dataclasses.dataclass(frozen=True)
+class Lot:
+    """Steps of training, with the columns that they need on the device."""
+
+    first_step: int
+    length: int
+    columns: Columns  # of the whole dataset, or [seed, step of training, window, step, ...] of a streamed one
+
+
+def lots(
+    spec: PolicySpec, data: Source, training: Training, seeds: tuple[int, ...], first_step: int, length: int
+) -> Iterator[Lot]:
+    """A chunk of training in lots: one where the dataset is on the device, several that are streamed."""
+    if not data.streamed:
+        yield Lot(first_step, length, data.columns)
+        return
+    end = first_step + length
+    cuts = [(first, min(SAMPLED_TOGETHER, end - first)) for first in range(first_step, end, SAMPLED_TOGETHER)]
+
+    def chosen(first: int, count: int) -> _Numbers:
+        return _choice_program(spec, training, count)(data.episodes, jnp.asarray(seeds, jnp.uint32), first)
+
+    choices = (chosen(first, count) for first, count in cuts)
+    with ThreadPoolExecutor() as pool:
+        coming = next(choices)
+        for first, count in cuts:
+            # The device works in the order of requests: the next lot has to be chosen before the training on
+            # this one begins, to be gathered meanwhile.
+            numbers, coming = coming, next(choices, coming)
+            rows, frames = map(np.asarray, numbers)
+            yield Lot(first, count, jax.device_put(gathered(data.columns, rows, frames, pool)))
+
+
+@functools.lru_cache(maxsize=32)
+def _choice_program(
+    spec: PolicySpec, training: Training, length: int
+) -> Callable[[Episodes, jax.Array, Any], _Numbers]:
+    """The rows that steps of training need. [seed, step of training, window, step, ...]"""
+
+    def chosen(data: Episodes, seed: jax.Array, number: jax.Array) -> _Numbers:
+        random = RandomNumbers.of(seed, number, training.batch_size)
+        choice = choose(random, data, spec.observations, spec.method.learner.window(training))
+        return choice.rows, choice.frames
+
+    def program(data: Episodes, seeds: jax.Array, first_step: Any) -> _Numbers:
+        of_seed = jax.vmap(chosen, in_axes=(None, None, 0))
+        return jax.vmap(of_seed, in_axes=(None, 0, None))(data, seeds, first_step + jnp.arange(length))
+
+    return jax.jit(program)
+
+
+def gathered(columns: Columns, rows: NDArray[np.int32], frames: NDArray[np.int32], pool: Executor) -> Columns:
+    """The chosen steps, copied by many threads."""
+    observations = _copied([columns.observations], frames, pool)[0]
+    actions, *extra = _copied([columns.actions, *columns.extra.values()], rows, pool)
+    return Columns(observations, actions, dict(zip(columns.extra, extra, strict=True)))
+
+
+def _copied(arrays: list[NDArray[Any]], rows: NDArray[np.int32], pool: Executor) -> list[NDArray[Any]]:
+    copies = [np.empty((*rows.shape, *array.shape[1:]), array.dtype) for array in arrays]
+
+    def copy(block: tuple[int, NDArray[np.int32]]) -> None:
+        first, some = block
+        for array, out in zip(arrays, copies, strict=True):
+            place = out.reshape(-1, *array.shape[1:])[first : first + len(some)]
+            array.take(some, axis=0, out=place, mode="clip")  # another mode would copy `out` first
+
+    list(pool.map(copy, blocks(rows.reshape(-1))))
+    return copies

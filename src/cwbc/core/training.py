@@ -1,0 +1,289 @@
+"""One training loop for every learner: all seeds in one compiled program, in chunks of many steps.
+
+Between chunks it calls back; metrics, checkpoints and progress are up to the caller.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.core.device import Place, default_place, on_cpu, over_seeds
+from cwbc.core.learners import Columns, Metrics
+from cwbc.core.methods import Method, Training
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.sampling import (
+    SAMPLED_TOGETHER,
+    Choice,
+    Episodes,
+    Source,
+    gathered,
+    in_host_memory,
+    sample,
+    selected_fraction,
+    to_device,
+)  # fmt: skip
+from cwbc.core.streaming import Lot, lots
+from cwbc.core.trajectories import Trajectories
+from cwbc.system.errors import DivergenceError
+
+SAVE_INTERVAL = 30.0  # seconds between checkpoints
+Row = dict[str, Any]  # step, seconds, and metrics by name [seed], means since the row before
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped on request and has saved its state."""
+
+
+@dataclasses.dataclass
+class Trainee:
+    """One method while it is trained for all its seeds.
+
+    Args:
+        spec: its specification; `method` is the same with the warm-up that its training began with.
+        state: leaves [seed, ...].
+        step: steps that are done.
+        seconds: that these took.
+        record: called with the metrics of every chunk.
+        save: called with the state and its step, every half minute and at the end.
+    """
+
+    spec: PolicySpec
+    method: Method
+    seeds: tuple[int, ...]
+    state: Any
+    step: int = 0
+    seconds: float = 0.0
+    record: Callable[[Row], None] = lambda row: None
+    save: Callable[[Any, int], None] = lambda state, step: None
+
+
+def initialize(spec: PolicySpec, training: Training, seeds: tuple[int, ...]) -> Any:
+    """The state before the first step; a seed's own depends on that seed alone."""
+    return _initial_program(spec.form, training)(jnp.asarray(seeds, jnp.uint32))
+
+
+def train(
+    data: Trajectories,
+    trainees: Sequence[Trainee],
+    training: Training,
+    progress: Callable[[int], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    data_on: Place | None = None,
+    before_writing: Callable[[], None] = lambda: None,
+) -> None:
+    """Train methods of one form (`Method.form`) to their last step, side by side where that is possible.
+
+    Args:
+        progress: called with the number of steps done, on average where some are ahead of others.
+        should_stop: called between chunks; once it is true, states are saved and Interrupted is raised.
+        data_on: where the data is stored, with the same result; by default the device if it has room.
+        before_writing: called before anything is recorded or saved; if it raises, nothing is.
+    """
+    on_device = (data_on or default_place(data.nbytes)) == "device"
+    behind = [trainee for trainee in trainees if trainee.step < training.steps]
+    for group in _side_by_side(behind, data) if on_device else [[trainee] for trainee in behind]:
+        methods = [trainee.method for trainee in group]
+        source = to_device(data, *methods) if on_device else in_host_memory(data, *methods)
+
+        def report(step: int, group: list[Trainee] = group) -> None:
+            for trainee in group:
+                trainee.step = step
+            if progress is not None:
+                progress(sum(trainee.step for trainee in trainees) // len(trainees))
+
+        _Loop(group, training, source, report, should_stop, before_writing).run()
+
+
+def _side_by_side(trainees: list[Trainee], data: Trajectories) -> list[list[Trainee]]:
+    """Groups that one program can train: at the same step, with the same columns and number of strata."""
+    groups: dict[tuple[int, float, Hashable], list[Trainee]] = {}
+    for trainee in trainees:
+        method = trainee.spec.method
+        fraction = selected_fraction(data, method)
+        # On a CPU only with the same fraction: then each result is bit for bit that of a run alone.
+        key = (trainee.step, fraction if on_cpu() else 0 < fraction < 1, method.learner.reads)
+        groups.setdefault(key, []).append(trainee)
+    return [groups[key] for key in sorted(groups, key=lambda key: key[:2])]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loop:
+    """Chunks of training, with callbacks between them."""
+
+    trainees: list[Trainee]  # all at the same step
+    training: Training
+    data: Source
+    progress: Callable[[int], None]
+    should_stop: Callable[[], bool]
+    before_writing: Callable[[], None]
+
+    def run(self) -> None:
+        first, total = self.trainees[0], self.training.steps
+        step = first.step
+        state = jax.tree.map(lambda *x: jnp.concatenate(x), *(trainee.state for trainee in self.trainees))
+        length = chunk_length(first.spec, self.training, first.state)
+        began = saved = time.monotonic()
+        pending = None
+        while step < total:
+            count = min(length, total - step)
+            state, metrics = run_chunk(first.spec, self.training, state, self.data, first.seeds, step, count)
+            if pending is not None:  # recorded while the device works on the next chunk
+                self._record(*pending, began)
+            pending, step = (step, metrics), step + count
+            stopping = self.should_stop()
+            if stopping or step == total or time.monotonic() - saved >= SAVE_INTERVAL:
+                self._record(*pending, began)
+                pending = None
+                self._save(state, step)
+                saved = time.monotonic()
+            if stopping and step < total:
+                raise Interrupted
+
+    def _rows(self) -> list[tuple[Trainee, slice]]:
+        """Each method with its rows of the common arrays."""
+        seeds = len(self.trainees[0].seeds)
+        return [(trainee, slice(i * seeds, (i + 1) * seeds)) for i, trainee in enumerate(self.trainees)]
+
+    def _record(self, first_step: int, metrics: Metrics, began: float) -> None:
+        values = {name: np.asarray(value) for name, value in metrics.items()}
+        seconds = (time.monotonic() - began) / len(self.trainees)  # divided evenly
+        step = first_step + len(values["loss"])
+        self.before_writing()
+        for trainee, rows in self._rows():
+            _check_finite(values["loss"][:, rows], trainee, first_step)
+            means = {name: value[:, rows].mean(axis=0).tolist() for name, value in values.items()}
+            trainee.record({"step": step, "seconds": round(trainee.seconds + seconds, 3), **means})
+        self.progress(step)
+
+    def _save(self, state: Any, step: int) -> None:
+        finite = jax.tree.map(lambda x: np.isfinite(x).all(axis=tuple(range(1, x.ndim))), state)
+        healthy = np.all(jax.tree.leaves(finite), axis=0)
+        for trainee, rows in self._rows():
+            trainee.state = jax.tree.map(lambda x, rows=rows: x[rows], state)
+            bad = np.flatnonzero(~healthy[rows])
+            if bad.size:  # the last update: a step's loss is that of the parameters before it
+                seed = trainee.seeds[bad[0]]
+                raise DivergenceError(f"the parameters of seed {seed} are not finite after step {step - 1}")
+            trainee.save(trainee.state, step)
+
+
+def _check_finite(losses: NDArray[np.float32], trainee: Trainee, first_step: int) -> None:
+    """Stop on the first loss that is not finite. [step, seed]"""
+    bad = np.argwhere(~np.isfinite(losses))
+    if len(bad):
+        step, row = bad[0]
+        name, seed = trainee.spec.method.name, trainee.seeds[row]
+        raise DivergenceError(
+            f"the loss of {name} became {losses[step, row]} for seed {seed} at step {first_step + step}; "
+            "a lower learning rate or data without extreme values usually helps"
+        )
+
+
+def run_chunk(
+    spec: PolicySpec,
+    training: Training,
+    state: Any,
+    data: Source,
+    seeds: tuple[int, ...],
+    first_step: int,
+    length: int,
+) -> tuple[Any, Metrics]:
+    """Train `length` steps; the metrics of each come back as [step, seed]. `state` is used up.
+
+    With several methods in `data`, all seeds of the first come first, then those of the next.
+    """
+    form = spec.form
+    parts = []
+    for lot in lots(form, data, training, seeds, first_step, length):
+        several = data.methods > 1 and not on_cpu()  # in one program
+        program = _chunk_program(form, training, lot.length, data.streamed, several)
+        state, metrics = _run_lot(program, state, data, lot, seeds)
+        parts.append(metrics)
+    return state, jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+
+
+def _run_lot(
+    program: Callable[..., tuple[Any, Metrics]], state: Any, data: Source, lot: Lot, seeds: tuple[int, ...]
+) -> tuple[Any, Metrics]:
+    several = data.methods > 1
+    which = jnp.tile(jnp.asarray(seeds, jnp.uint32), data.methods)
+    each = (data.episodes, data.numbers)
+    if not on_cpu():
+        if several:
+            each = jax.tree.map(lambda x: jnp.repeat(x, len(seeds), axis=0), each)
+        return program(state, each, lot.columns, which, lot.first_step)
+
+    # One seed's matrix products fill the cores, so seeds take turns at the same program; and a seed's result
+    # is bit for bit the same alone and among others, which one program over a seed axis does not give.
+    def turn(place: int) -> tuple[Any, Metrics]:
+        mine = jax.tree.map(lambda x: x[place], state)
+        method = place // len(seeds)
+        own = jax.tree.map(lambda x: x[method], each) if several else each
+        columns = jax.tree.map(lambda x: x[place], lot.columns) if data.streamed else lot.columns
+        return program(mine, own, columns, which[place], lot.first_step)
+
+    states, metrics = zip(*map(turn, range(len(which))), strict=True)
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    return stacked, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *metrics)
+
+
+def chunk_length(spec: PolicySpec, training: Training, state: Any) -> int:
+    """Steps per chunk, about one second, from the configuration alone: equal runs have equal chunks."""
+    if not on_cpu():
+        return 500
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(state.parameters))
+    affordable = 2e11 / spec.method.learner.operations(spec, training, parameters)
+    return max((n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= affordable), default=1)
+
+
+@functools.lru_cache(maxsize=32)
+def _initial_program(spec: PolicySpec, training: Training) -> Callable[[jax.Array], Any]:
+    def initial(seed: jax.Array) -> Any:
+        key = jax.random.fold_in(jax.random.key(seed), 0)
+        return spec.method.learner.initialize(spec, training, key)
+
+    return jax.jit(over_seeds(initial))
+
+
+@functools.lru_cache(maxsize=32)
+def _chunk_program(
+    spec: PolicySpec, training: Training, length: int, streamed: bool, several: bool
+) -> Callable[..., tuple[Any, Metrics]]:
+    learner = spec.method.learner
+
+    def chunk(
+        state: Any, of_method: tuple[Episodes, Any], columns: Columns, seed: jax.Array, first_step: Any
+    ) -> tuple[Any, Metrics]:
+        episodes, numbers = of_method
+        carried, step, state_of = learner.update(spec, training, numbers)
+
+        def batch(number: jax.Array, sent: Columns | None) -> Any:
+            def gather(choice: Choice) -> Columns:
+                return gathered(columns, choice) if sent is None else sent
+
+            window, random = sample(spec, training, episodes, seed, number, gather)
+            return learner.batch(window, random, numbers)
+
+        def block(carry: Any, steps: tuple[jax.Array, Columns | None]) -> tuple[Any, Metrics]:
+            return jax.lax.scan(step, carry, jax.vmap(batch)(*steps))
+
+        steps = (first_step + jnp.arange(length), columns if streamed else None)
+        size = math.gcd(length, SAMPLED_TOGETHER)
+        blocks = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), steps)
+        carry, metrics = jax.lax.scan(block, carried(state), blocks)
+        return state_of(carry), jax.tree.map(lambda x: x.reshape(length), metrics)
+
+    if on_cpu():
+        return jax.jit(chunk, donate_argnums=0)
+    seed_axes = (0, 0 if several else None, 0 if streamed else None, 0, None)
+    return jax.jit(jax.vmap(chunk, in_axes=seed_axes, out_axes=(0, 1)), donate_argnums=0)

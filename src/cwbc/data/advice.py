@@ -1,0 +1,229 @@
+"""What the statistics of a dataset mean for training: each sentence is true whenever its condition is."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from cwbc.core.regularizers import Conservative
+from cwbc.core.weighting import ByReturn
+from cwbc.data.checks import NOTHING_TO_LEARN, looks_like_limit
+from cwbc.data.statistics import DatasetStatistics as Statistics
+from cwbc.system.formatting import PERCENT, amount, counted, percent
+
+FEW_EPISODES = 20
+FEW_NOISY = 5  # episodes that the regularizer adds noise to
+NOTABLE = 0.1  # a fraction of the samples, or of the return range, that is worth a sentence
+MISSING_ENDS = 0.05  # the fraction of the steps after the last episode end that looks like a mistake
+
+
+def advice(statistics: Statistics, dataset: str | None = None) -> list[str]:
+    """What matters before training, the most important first; the last line is the next command.
+
+    Args:
+        dataset: the dataset in that command; by default its name.
+    """
+    s = statistics
+    about_returns = () if s.returns.equal else (*_on_sampling(s), *_on_returns(s))
+    return [
+        *_on_episodes(s),
+        *about_returns,
+        *_on_dimensions(s),
+        *_on_environment(s),
+        _next(s, dataset or s.name),
+    ]
+
+
+def _on_episodes(s: Statistics) -> Iterator[str]:
+    if s.lengths.max == 1:
+        yield (
+            "Every episode is a single step. If that is wrong, check how the episode ends are marked; "
+            "if it is right, dt has no past to attend to, and rvs is enough."
+        )
+    if s.returns.equal:
+        about = "" if s.returns.min == s.returns.best else "about "
+        who = "The only episode returns" if s.episodes == 1 else f"All {s.episodes:,} episodes return"
+        yield (
+            f"{who} {about}{amount(s.returns.best)}: no return is better or worse than another, so "
+            f"{NOTHING_TO_LEARN}. Plain bc is the right choice."
+        )
+    if s.episodes < FEW_EPISODES:
+        count = counted(s.episodes, "episode")
+        yield f"Only {count}: percentiles, bins and all that is learned rest on very little."
+    unfinished = s.unfinished_steps / (s.steps + s.unfinished_steps)
+    if unfinished >= MISSING_ENDS:
+        yield (
+            f"{_fraction(unfinished)} of the steps are excluded, as no episode end follows them. "
+            "Are ends missing in the source?"
+        )
+
+
+def _on_sampling(s: Statistics) -> Iterator[str]:
+    """Which trajectories are sampled with and without weighting."""
+    if _outlier(s):
+        what = f"it returns {amount(s.returns.best)}, the next {amount(s.returns.next_best or 0.0)}."
+        remedy = "Is it genuine?"
+        if s.by_return.top_fraction >= NOTABLE:
+            fraction = _fraction(s.by_return.top_fraction)
+            remedy = (
+                f"Weighting samples it {fraction} of the time; a larger --smoothing or --temperature less."
+            )
+        yield f"One episode has a far higher return than the rest: {what} {remedy}"
+    weighted, plain = s.by_return.effective_sample_size, s.by_length.effective_sample_size
+    # Where few episodes are good, sampling these few is the point.
+    if weighted < FEW_EPISODES and weighted <= plain / 2 and not (_outlier(s) or _rare(s) or _ties(s)):
+        yield (
+            f"With weighting, the effective sample size is only {counted(round(weighted), 'episode')}, "
+            f"not {plain:,.0f}. A --temperature above {amount(s.temperature)} prefers high returns less, "
+            f"a --smoothing above {s.weighting.smoothing:g} prefers rare returns less."
+        )
+    if s.scores is not None and _expert_is_ood(s):
+        yield (
+            f"The expert return, {amount(s.scores.expert_return)}, exceeds the best in the dataset, "
+            f"{amount(s.returns.best)}. On such a target, plain rvs tends to collapse; +c prevents that."
+        )
+    if not _outlier(s):
+        yield from _on_top(s)
+    if s.by_return.mean_return < s.by_length.mean_return - 0.02 * s.returns.range:
+        yield (
+            f"Weighting lowers the mean return of the sampled trajectories, from "
+            f"{amount(s.by_length.mean_return)} to {amount(s.by_return.mean_return)}. A --temperature below "
+            f"{amount(s.temperature)} prefers high returns more."
+        )
+
+
+def _on_top(s: Statistics) -> Iterator[str]:
+    """How the best episodes are sampled."""
+    plain, gain = s.by_length.top_fraction, s.by_return.top_fraction - s.by_length.top_fraction
+    with_weighting = _fraction(s.by_return.top_fraction)
+    sampled = f"{_fraction(plain)} of the samples without weighting, {with_weighting} with it"
+    if _rare(s):
+        yield (
+            f"{_of_episodes(s.noise.episodes, s)} a return above the min, {amount(s.returns.min)}; the "
+            f"regularizer adds noise to no others. The best are {sampled}."
+        )
+    elif _ties(s):
+        tied = f"{s.returns.at_best:,} of {s.episodes:,} episodes"
+        what = f"The top 5{PERCENT} tie at {amount(s.returns.best)}: {tied}"
+        what = f"{what}, {sampled}." if gain >= NOTABLE else f"{what}."
+        effect = "weighting matters, and the regularizer" if gain >= NOTABLE else "the regularizer matters"
+        higher = f" If no higher return is possible, use it as the target; then {effect} little."
+        yield what if _expert_is_ood(s) else what + higher
+    elif gain >= min(NOTABLE, plain):  # ten points more, or twice as much
+        near = f"{_of_episodes(s.returns.top, s)} a return near the best (within a tenth of the range)"
+        yield f"{near}: {sampled}."
+    elif plain >= 0.5 and gain > -NOTABLE:
+        yield (
+            f"{_fraction(plain)} of the steps are from episodes near the best return already: "
+            "weighting changes little."
+        )
+
+
+def _on_returns(s: Statistics) -> Iterator[str]:
+    if s.noise.noise <= 0:
+        yield "With a noise of 0 the regularizer uses the best return as the target and never more."
+    if s.noise.episodes < FEW_NOISY and s.episodes >= FEW_EPISODES and not _rare(s):
+        yield (
+            f"The regularizer adds noise to {counted(s.noise.episodes, 'episode')} only; "
+            f"a --percentile below {s.regularizer.percentile:g} includes more."
+        )
+    if s.returns.mean - s.by_length.mean_return > NOTABLE * s.returns.range:
+        yield (
+            "High returns are in short episodes, and sampling by length sees few of them: the mean return is "
+            f"{amount(s.by_length.mean_return)} sampled by length, {amount(s.returns.mean)} per episode. "
+            "Weighting by return ignores the length."
+        )
+    if s.returns.best <= 0:
+        yield f"No return is above zero: a higher target is a smaller loss, {amount(s.returns.best)} at best."
+    if s.rewards.constant:
+        yield f"Every reward is {amount(s.rewards.min)}: a return is only the length of its episode."
+
+
+def _on_dimensions(s: Statistics) -> Iterator[str]:
+    if constant := [each.name for each in s.observations if each.constant]:
+        yield (
+            f"{_never('change', 'observation', constant)}: they have no information, and a change while "
+            "acting would be out of distribution."
+        )
+    if constant := [each.name for each in s.actions if each.constant]:
+        yield f"{_never('change', 'action', constant)}: every policy will output only that."
+    elif never := [str(action) for action, count in enumerate(s.action_counts) if not count]:
+        yield f"{_never('occur', 'action', never)}: no policy will learn when to take such an action."
+    reach = {each.name: max(-each.min, each.max) for each in s.actions}
+    if reach and max(reach.values()) > 1 + 1e-6:
+        widest = max(reach, key=lambda name: reach[name])
+        yield (
+            f"Actions reach {amount(reach[widest])} ({widest}), beyond [−1, 1]: policies act on the scale of "
+            "the data, and an environment with narrower bounds clips them."
+        )
+
+
+def _on_environment(s: Statistics) -> Iterator[str]:
+    if s.environment is None:
+        yield "No environment is known: training works, evaluation needs --env ID."
+    if s.time_limit is None:
+        known = f"No time limit is known; the longest episode, {counted(s.horizon, 'step')}, is used instead"
+        terminated, there = s.lengths.terminated, s.lengths.terminated_at_longest
+        if looks_like_limit(terminated, there, s.horizon):
+            remedy = f"if that is the limit, import with --time-limit {s.horizon}"
+            yield f"{known}. {there:,} of {terminated:,} terminations are there: {remedy}."
+        else:
+            yield f"{known} (rvs is conditioned on the return-to-go per remaining step)."
+    elif s.lengths.max > s.time_limit:
+        yield (
+            f"Episodes have up to {s.lengths.max:,} steps, but the time limit of "
+            f"{s.environment or 'the environment'} is {s.time_limit:,}. Is it the right one?"
+        )
+
+
+def _next(s: Statistics, dataset: str) -> str:
+    name = shlex.quote(dataset)
+    if s.returns.equal:
+        return f"Next: `cwbc {'compare' if s.environment else 'train'} {name} bc`"
+    options = _given(s.weighting, ByReturn()) + _given(s.regularizer, Conservative())
+    if s.environment is not None and ":" in s.environment:  # a module, which no file may choose to import
+        options = f" --env {shlex.quote(s.environment)}{options}"
+    if s.environment is None:
+        return f"Next: `cwbc train {name} rvs+cwbc{options}`"
+    return f"Next: `cwbc compare {name} rvs rvs+cwbc{options}` shows the effect of weighting and regularizer."
+
+
+def _given(choice: ByReturn | Conservative, default: ByReturn | Conservative) -> str:
+    changed = {name: value for name, value in vars(choice).items() if value != vars(default)[name]}
+    return "".join(f" --{name.replace('_', '-')} {value}" for name, value in changed.items())
+
+
+def _outlier(s: Statistics) -> bool:
+    # Of two distinct returns the higher is no outlier but the only success, which _on_top is about.
+    if s.returns.next_best is None or s.returns.distinct < 3 or s.episodes < FEW_EPISODES:
+        return False
+    gap = s.returns.best - s.returns.next_best
+    return s.returns.at_best == s.bin_episodes[-1] == 1 and gap > 0.25 * s.returns.range
+
+
+def _rare(s: Statistics) -> bool:
+    """Whether so many episodes tie at the min return that the regularizer selects only those above it."""
+    return s.regularizer.percentile > 0 and s.noise.threshold == s.returns.min
+
+
+def _ties(s: Statistics) -> bool:
+    return s.returns.at_best > 1 and dict(s.returns.percentiles)[95] == s.returns.best
+
+
+def _expert_is_ood(s: Statistics) -> bool:
+    return s.scores is not None and s.scores.expert_return > s.returns.best
+
+
+def _of_episodes(count: int, s: Statistics) -> str:
+    return f"{count:,} of {s.episodes:,} episodes {'has' if count == 1 else 'have'}"
+
+
+def _fraction(value: float) -> str:
+    if 0.995 <= value < 1 - 1e-12:
+        return f"over 99{PERCENT}"
+    return percent(value) if value >= 0.1 else f"{100 * value:.2g}{PERCENT}"
+
+
+def _never(verb: str, kind: str, names: list[str]) -> str:
+    some = ", ".join(names if len(names) <= 3 else [*names[:3], f"and {len(names) - 3} more"])
+    return f"{counted(len(names), kind)} never {verb}{'s' * (len(names) == 1)} ({some})"

@@ -1,0 +1,98 @@
+"""Whether data and policies have the dimensions of an environment; needs no jax."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from cwbc import envs
+from cwbc.core.simulation import Simulator
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.checks import Recording
+from cwbc.data.issues import Issue
+from cwbc.system.errors import InputError, UnavailableError
+
+
+def fitted(recording: Recording, acting: bool = False) -> Recording:
+    """The recording with the actions of its environment; other dimensions are an error in it.
+
+    Args:
+        acting: the environment is needed, so one that is not available here is refused.
+    """
+    data, issues = recording.data, list(recording.issues)
+    environment = data.environment
+    if environment is None:
+        return recording
+    try:
+        simulator = envs.make(environment, 1)
+    except UnavailableError as error:
+        if acting:
+            raise
+        what = f"whether the data fits {environment} cannot be checked here"
+        issues.append(Issue("warning", what, f"{error}; if that is a mistake, import again with --overwrite"))
+        return dataclasses.replace(recording, issues=tuple(issues))
+    try:
+        data = _with_actions(data, simulator)
+        if (longest := int(data.lengths.max())) > simulator.horizon:
+            limit = f"the time limit of {environment} is {simulator.horizon:,}"
+            what = f"episodes have up to {longest:,} steps, but {limit}"
+            issues.append(Issue("warning", what, "is it the right environment?"))
+    except InputError as error:
+        remedy = "--env ID names the environment of the data, and --env none means that it has none"
+        issues.append(Issue("error", str(error), remedy))
+    finally:
+        simulator.close()
+    return dataclasses.replace(recording, data=data, issues=tuple(issues))
+
+
+def with_actions(data: Trajectories) -> Trajectories:
+    """The data with the actions of its environment, if available here; other dimensions are refused."""
+    if data.environment is None:
+        return data
+    try:
+        simulator = envs.make(data.environment, 1)
+    except UnavailableError:
+        return data
+    try:
+        data = _with_actions(data, simulator)
+    finally:
+        simulator.close()
+    if data.discrete and data.actions.max() >= data.action_size:
+        raise InputError(
+            f"the data has action {data.actions.max()}; the {data.action_size} actions of "
+            f"{data.environment} are numbered from 0 to {data.action_size - 1}"
+        )
+    return data
+
+
+def _with_actions(data: Trajectories, simulator: Simulator) -> Trajectories:
+    size = math.prod(data.observations.shape[1:])
+    if data.discrete and simulator.discrete and size == simulator.observation_size:
+        # Logged actions may lack the last ones. The checks report those that the environment lacks.
+        data = data.described(action_count=simulator.action_size)
+    compare("the data", size, data.action_size, data.discrete, simulator, str(data.environment))
+    if simulator.action_bounds is not None:
+        low, high = (tuple(bound.astype(float).tolist()) for bound in simulator.action_bounds)
+        data = data.described(action_bounds=(low, high))
+    return data
+
+
+def compare(
+    what: str,
+    observation_size: int,
+    action_size: int,
+    discrete: bool,
+    simulator: Simulator,
+    environment: str,
+) -> None:
+    """Refuse what does not have the dimensions of the environment."""
+    kinds = {True: "discrete actions", False: "action dimensions"}
+    actions_fit = discrete == simulator.discrete and (
+        action_size <= simulator.action_size if discrete else action_size == simulator.action_size
+    )
+    if observation_size != simulator.observation_size or not actions_fit:
+        raise InputError(
+            f"{what} does not fit {environment}: it has {observation_size} observation dimensions and "
+            f"{action_size} {kinds[discrete]}, the environment {simulator.observation_size} and "
+            f"{simulator.action_size} {kinds[simulator.discrete]}"
+        )

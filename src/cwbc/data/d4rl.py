@@ -1,0 +1,261 @@
+"""The D4RL datasets that can be downloaded: the address of each, and what identifies it.
+
+numpy is imported only where a dataset is read: listing them does not need it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwbc.data import store
+from cwbc.data.sources import DatasetSource, Offer, Remote, size_text
+from cwbc.system.errors import InputError
+
+if TYPE_CHECKING:
+    from cwbc.core.trajectories import Trajectories
+    from cwbc.data.checks import Recording
+    from cwbc.data.formats.columns import ColumnOptions
+    from cwbc.system.progress import Progress
+
+HOST = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
+MIRROR = "CWBC_D4RL_MIRROR"  # environment variable: another address of the same files
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """One dataset as D4RL published it."""
+
+    d4rl_name: str
+    file: str  # below the host
+    environment: str  # a Gymnasium id
+    transitions: int  # steps of its finished episodes
+    observation_size: int
+    action_size: int
+    exact: bool = False  # whether the number of transitions is exact, or right to 1 %
+    bytes: int | None = None  # of the file, where known
+    continues_at_goal: bool = False  # its episodes continue at the goal, where every step is marked as an end
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return "d4rl/" + self.d4rl_name.replace("-", "/", 1)
+
+    def url(self) -> str:
+        """Its address: at the mirror that the environment variable names, else at the host."""
+        base = os.environ.get(MIRROR) or HOST
+        return f"{base.rstrip('/')}/{self.file}"
+
+
+def find(name: str) -> Published | None:
+    """The dataset of this name, in the store's spelling (d4rl/hopper/medium-v2) or D4RL's."""
+    return _BY_NAME.get(name)
+
+
+def environment_of(file: str, observation_size: int, action_size: int) -> str | None:
+    """The robot that the name of a file starts with, if its data has these dimensions."""
+    robot = file.replace("_", "-").split("-")[0].lower()
+    for each in CATALOGUE:
+        # The robot alone does not identify a maze.
+        fits = (each.observation_size, each.action_size) == (observation_size, action_size)
+        if fits and "/" not in each.environment and each.d4rl_name.startswith(f"{robot}-"):
+            return each.environment
+    return None
+
+
+def download(
+    name: str, url: str | None, overwrite: bool, progress: Progress | None
+) -> tuple[store.Entry, str]:
+    """Download a dataset into the store; later downloads are compared with the first."""
+    from cwbc import envs
+    from cwbc.data import download as network
+    from cwbc.data.formats import hdf5
+
+    published = _BY_NAME[name]
+    url = url or published.url()
+    with store.place(published.name, overwrite) as folder:
+        part = folder / store.PART
+        # A copy may be compressed differently, but not be another file altogether.
+        most = {} if published.bytes is None else {"most": 2 * published.bytes}
+        network.download(url, part, progress, **most)
+        try:
+            data = read(published, part).trusted()
+            file_hash, first = network.file_hash(part), store.readable(published.name)
+            _check_same(published, first, file_hash, data)
+        except InputError as error:
+            network.discard(part)  # complete, and wrong: resuming it would not help
+            raise InputError(f"{url}: {str(error).replace(str(part), 'the file')}") from error
+        data = dataclasses.replace(data, time_limit=envs.time_limit(published.environment))
+        if published.continues_at_goal:
+            hdf5.write(part, data)
+        entry = store.adopt(data, part, url, (first and first.download_hash) or file_hash)
+        network.discard(part)
+    compared = "it equals the first download" if first else "later downloads are compared with this one"
+    checked = "D4RL publishes no hashes: dimensions and number of steps are right"
+    return entry, f"{checked}; {compared} (SHA-256 {file_hash[:16]})"
+
+
+def _check_same(published: Published, first: store.Entry | None, file_hash: str, data: Trajectories) -> None:
+    """Refuse a file with other data than the first download of the same name."""
+    if first is not None and file_hash != first.download_hash and data.content_hash != first.content_hash:
+        raise InputError(
+            f"this is not the {published.d4rl_name} that was downloaded first, on {first.created[:10]} from "
+            f"{first.source}: its data differs (SHA-256 {file_hash[:16]}). The first one stays; if the new "
+            f"one is right, run `cwbc data remove {published.name}` before downloading it"
+        )
+
+
+def read(published: Published, path: Path) -> Recording:
+    """The episodes of a published file; another file is refused."""
+    from cwbc.data.formats import hdf5
+    from cwbc.data.formats.columns import BY_NAME, ColumnOptions
+
+    # Where episodes continue at the goal, only the time limit ends them.
+    only_limit = ColumnOptions(terminated="timeouts", truncated="timeouts")
+    recording = hdf5.read(path, only_limit if published.continues_at_goal else BY_NAME)
+    verify(published, recording.data)
+    data = _up_to_goal(recording.data) if published.continues_at_goal else recording.data
+    data = dataclasses.replace(data, name=published.name, environment=published.environment)
+    return dataclasses.replace(recording, data=data)
+
+
+def _up_to_goal(data: Trajectories) -> Trajectories:
+    """The episodes without the steps after the first one at the goal, which are no part of the task."""
+    import numpy as np
+
+    rewarded = np.append(np.flatnonzero(data.rewards > 0), data.steps)
+    ends = data.starts + data.lengths
+    goals = rewarded[np.searchsorted(rewarded, data.starts)]
+    reached = goals < ends
+    lengths = np.where(reached, goals + 1, ends) - data.starts
+    used = data.timesteps < np.repeat(lengths, data.lengths)
+    return dataclasses.replace(
+        data,
+        observations=data.observations[used],
+        actions=data.actions[used],
+        rewards=data.rewards[used],
+        starts=np.cumsum(lengths) - lengths,
+        lengths=lengths,
+        terminated=reached,
+    )
+
+
+def verify(published: Published, data: Trajectories) -> None:
+    """Refuse data that cannot be what was published under this name."""
+    observations, actions = data.observations.shape[1], 0 if data.discrete else data.action_size
+    slack = 0 if published.exact else published.transitions // 100
+    about = "" if published.exact else "about "
+    wrong = []
+    if observations != published.observation_size or data.observations.ndim != 2:
+        wrong.append(f"{observations} observation dimensions, expected {published.observation_size}")
+    if actions != published.action_size:
+        kind = "discrete actions" if data.discrete else f"{actions} action dimensions"
+        wrong.append(f"{kind}, expected {published.action_size}")
+    if abs(data.steps - published.transitions) > slack:
+        wrong.append(f"{data.steps:,} steps in finished episodes, expected {about}{published.transitions:,}")
+    if wrong:
+        raise InputError(
+            f"this is not {published.d4rl_name}: it has {' and '.join(wrong)}; `cwbc data import FILE "
+            "--name NAME` reads any file of D4RL's layout under a name of your own"
+        )
+
+
+def _locomotion(robot: str, kind: str, transitions: int, bytes: int, exact: bool = False) -> Published:
+    # D4RL's v2 data was recorded with mujoco-py; Gymnasium's v4 rules are the closest to it.
+    environment, observations, actions = {
+        "hopper": ("Hopper-v4", 11, 3),
+        "walker2d": ("Walker2d-v4", 17, 6),
+        "halfcheetah": ("HalfCheetah-v4", 17, 6),
+    }[robot]
+    file = f"gym_mujoco_v2/{robot}_{kind.replace('-', '_')}-v2.hdf5"
+    return Published(
+        f"{robot}-{kind}-v2", file, environment, transitions, observations, actions, exact, bytes
+    )
+
+
+def _antmaze(kind: str, maze: str, starts: bool, goals: bool, bytes: int | None) -> Published:
+    file = f"ant_maze_v2/Ant_maze_{maze}_noisy_multistart_{starts}_multigoal_{goals}_sparse_fixed.hdf5"
+    # Not umaze-diverse: its file marks the first step at the goal alone (D4RL's issue 199).
+    continues, name = kind != "umaze-diverse", f"antmaze-{kind}-v2"
+    return Published(name, file, f"d4rl/{name}", 1_000_000, 29, 8, False, bytes, continues)
+
+
+def _maze2d(maze: str, transitions: int, dense: bool) -> Published:
+    name = f"maze2d-{maze}-dense-v1" if dense else f"maze2d-{maze}-v1"
+    file = f"maze2d/maze2d-{maze}-{'dense' if dense else 'sparse'}-v1.hdf5"
+    return Published(name, file, f"d4rl/{name}", transitions, 4, 2)
+
+
+# Files: D4RL's own list of addresses, d4rl/infos.py in github.com/Farama-Foundation/D4RL.
+# Sizes: TensorFlow Datasets' checksums of the same addresses.
+# Counts: the medium files have 1,000,000 rows each (scripts/generation/mujoco/collect_data.py there truncates
+# them), of which 94 of hopper and 5 of walker2d are an episode without an end: the steps of finished episodes
+# distinguish files that rows do not. TensorFlow Datasets' catalogue counts that episode too: 2,187 and 1,191,
+# and 2,000 whole ones in halfcheetah's medium-expert. The others are sizes as they are commonly given,
+# in which a last episode may be missing.
+CATALOGUE = (
+    _locomotion("hopper", "medium", 999_906, 152_756_557, exact=True),
+    _locomotion("hopper", "medium-replay", 402_000, 75_854_457),
+    _locomotion("hopper", "medium-expert", 1_999_400, 304_537_315),
+    _locomotion("walker2d", "medium", 999_995, 232_254_996, exact=True),
+    _locomotion("walker2d", "medium-replay", 302_000, 86_323_963),
+    _locomotion("walker2d", "medium-expert", 1_999_209, 462_197_079),
+    _locomotion("halfcheetah", "medium", 1_000_000, 237_727_262, exact=True),
+    _locomotion("halfcheetah", "medium-replay", 202_000, 59_448_533),
+    _locomotion("halfcheetah", "medium-expert", 2_000_000, 474_567_252, exact=True),
+    _antmaze("umaze", "u-maze", starts=False, goals=False, bytes=232_532_949),
+    _antmaze("umaze-diverse", "u-maze", starts=True, goals=True, bytes=230_854_272),
+    _antmaze("medium-play", "big-maze", starts=True, goals=False, bytes=None),
+    _antmaze("medium-diverse", "big-maze", starts=True, goals=True, bytes=231_095_166),
+    _antmaze("large-play", "hardest-maze", starts=True, goals=False, bytes=230_880_653),
+    _antmaze("large-diverse", "hardest-maze", starts=True, goals=True, bytes=231_183_710),
+    _maze2d("umaze", 1_000_000, dense=False),
+    _maze2d("umaze", 1_000_000, dense=True),
+    _maze2d("medium", 2_000_000, dense=False),
+    _maze2d("medium", 2_000_000, dense=True),
+    _maze2d("large", 4_000_000, dense=False),
+    _maze2d("large", 4_000_000, dense=True),
+)
+_BY_NAME = {name: each for each in CATALOGUE for name in (each.name, each.d4rl_name)}
+
+
+def _offers() -> Iterator[Offer]:
+    for each in CATALOGUE:
+        if not store.has(each.name):
+            steps = f"{'' if each.exact else 'about '}{each.transitions:,}"
+            size = "" if each.bytes is None else size_text(each.bytes)
+            yield Offer(
+                each.name, (steps, size), {"name": each.name} | dataclasses.asdict(each) | {"url": each.url()}
+            )
+
+
+def _stored_name(name: str) -> str:
+    return _BY_NAME[name].name if name in _BY_NAME else name
+
+
+def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+    return store.SOURCE.read(_stored_name(name), options, progress)
+
+
+def _hint(name: str) -> str | None:
+    if (published := find(name)) is None:
+        return None
+    command = f"cwbc data download {published.d4rl_name}"
+    return f"{published.name} is not available here yet; `{command}` downloads it"
+
+
+SOURCE = DatasetSource(
+    key="obtainable",
+    headings=("available with `cwbc data download`", "steps", "size"),
+    offers=_offers,
+    names=lambda: _BY_NAME,
+    has=lambda name: name in _BY_NAME and store.has(_stored_name(name)),
+    read=_read,
+    hint=_hint,
+    stored_name=_stored_name,
+    remote=Remote(lambda name: name in _BY_NAME, download),
+    reserved=True,
+)

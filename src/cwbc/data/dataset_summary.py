@@ -1,0 +1,69 @@
+"""The summary of a dataset that is stored beside results, so that a report never needs the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cwbc.core.tasks import Task, task_for
+from cwbc.core.trajectories import Trajectories
+from cwbc.system.errors import InputError
+from cwbc.system.typed_json import decode
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetSummary:
+    """The statistics of a dataset that reports show, and the histogram of its episodes' returns."""
+
+    name: str
+    environment: str | None
+    content_hash: str
+    episodes: int
+    steps: int
+    lowest: float
+    best: float
+    mean_return: float
+    histogram_edges: tuple[float, ...]  # [bin + 1]
+    histogram_counts: tuple[int, ...]  # [bin]
+
+    @classmethod
+    def of(cls, data: Trajectories) -> DatasetSummary:
+        """The summary of a dataset."""
+        counts, edges = np.histogram(data.returns, bins=min(50, max(10, data.episodes // 4)))
+        same = ("name", "environment", "content_hash", "episodes", "steps", "lowest", "best")
+        return cls(
+            **{name: getattr(data, name) for name in same},
+            mean_return=float(data.returns.mean()),
+            histogram_edges=tuple(edges.tolist()),
+            histogram_counts=tuple(counts.tolist()),
+        )
+
+    @property
+    def task(self) -> Task:
+        """The reference returns for scores on this data."""
+        return task_for(self.environment, self.lowest, self.best)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, with lists for tuples."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> DatasetSummary:
+        """The inverse of `to_json`; other keys are ignored."""
+        place = "the dataset's summary"
+        if not isinstance(values, Mapping):
+            raise InputError(f"{place} is no object")
+        known = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
+        summary: DatasetSummary = decode(cls, known, place)
+        edges, counts = summary.histogram_edges, summary.histogram_counts
+        if len(edges) != len(counts) + 1 or not counts or any(a > b for a, b in itertools.pairwise(edges)):
+            raise InputError(f"{place}: histogram_edges are not the ascending edges of histogram_counts")
+        if min(counts) < 0 or summary.episodes < 1 or summary.steps < 1:
+            raise InputError(f"{place}: counts are negative, or there are no episodes")
+        if not summary.lowest <= summary.best:
+            raise InputError(f"{place}: lowest is {summary.lowest}, above best, {summary.best}")
+        return summary

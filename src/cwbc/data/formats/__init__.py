@@ -1,0 +1,1 @@
+"""Readers and writers of dataset files; every reader returns a Recording."""

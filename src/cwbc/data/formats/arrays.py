@@ -1,0 +1,172 @@
+"""Tables of arrays, one per column: in memory, in NumPy's NPZ files, or in HDF5 files of D4RL's layout."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.checks import Recording
+from cwbc.data.formats.assembly import assemble
+from cwbc.data.formats.columns import BY_NAME, ColumnOptions
+from cwbc.data.formats.protection import check_size, decoding
+from cwbc.data.formats.step_table import Kind, StepColumn, StepTable
+from cwbc.system.errors import InputError
+
+if TYPE_CHECKING:
+    from cwbc.system.progress import Progress
+
+_KINDS: dict[str, Kind] = {
+    "f": "float", "i": "integer", "u": "integer", "b": "boolean",
+    "U": "text", "S": "text", "M": "time", "m": "time",
+}  # fmt: skip
+_LONGEST_HEADER = 1 << 16  # bytes
+
+_Described = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]  # the shape and type of arrays by name
+
+
+def array_table(
+    source: str,
+    described: _Described,
+    fetch: Callable[[str, type | None], NDArray[Any]],
+    stored: int | None = None,
+) -> StepTable:
+    """Arrays with one row per step: each is a column; of two dimensions, a column of lists.
+
+    Args:
+        fetch: reads one of them.
+        stored: the bytes of the file with the arrays; None where they are in memory.
+    """
+    shapes = (described[name][0] for name in ("rewards", "reward") if name in described)
+    per_step: tuple[int, ...] = next(filter(None, shapes), ())
+    _check_flat(source, described, per_step)
+    # The rewards are the surest: there is one per step.
+    rows = per_step[0] if per_step else max((shape[0] for shape, _ in described.values() if shape), default=0)
+    columns = {name: _column(name, *what, rows) for name, what in described.items()}
+    if stored is not None:
+        used = [
+            (*what, columns[name].kind) for name, what in described.items() if columns[name].kind != "other"
+        ]
+        # Every number takes four bytes in memory, but a pixel.
+        size = sum(math.prod(s) * (1 if kind == "image" else max(d.itemsize, 4)) for s, d, kind in used)
+        in_file = sum(math.prod(shape) * dtype.itemsize for shape, dtype, _ in used)
+        check_size(source, size, stored, size / max(in_file, 1))
+
+    def side_by_side(names: Sequence[str], dtype: type | None, report: Callable[[int], None]) -> NDArray[Any]:
+        with np.errstate(over="ignore", invalid="ignore"):  # inf, which the checks report
+            arrays = [fetch(name, dtype) for name in names]
+            arrays = [array if dtype is None else array.astype(dtype, copy=False) for array in arrays]
+        if dtype is np.uint8:
+            return arrays[0]
+        matrices = [array.reshape(len(array), -1) for array in arrays]
+        return matrices[0] if len(matrices) == 1 else np.concatenate(matrices, axis=1)
+
+    return StepTable(source, rows, columns, side_by_side)
+
+
+def from_arrays(
+    name: str,
+    observations: NDArray[Any],
+    actions: NDArray[Any],
+    rewards: NDArray[Any],
+    terminals: NDArray[Any],
+    timeouts: NDArray[Any],
+    environment: str | None = None,
+    time_limit: int | None = None,
+    action_count: int | None = None,
+) -> Trajectories:
+    """Trajectories from step arrays in which `terminals` or `timeouts` mark each episode's last step.
+
+    Args:
+        observations: [step, dimension]; or images of type uint8 [step, height, width(, channel)].
+        actions: [step, dimension] of floats, or [step] of integers: then they are discrete.
+        terminals: [step] the environment terminated the episode here.
+        timeouts: [step] a time limit, or the end of the log, truncated it here.
+        environment: a Gymnasium id, where one fits.
+        time_limit: H, the longest possible episode; without it, the longest one here.
+        action_count: the number of discrete actions; without it, the highest one seen plus one.
+    """
+    arrays = {
+        "observations": np.asarray(observations),
+        "actions": np.asarray(actions),
+        "rewards": np.asarray(rewards),
+        "terminals": np.asarray(terminals),
+        "timeouts": np.asarray(timeouts),
+    }
+    described = {key: (array.shape, array.dtype) for key, array in arrays.items()}
+    recording = assemble(array_table(name, described, lambda key, _: arrays[key]), name)
+    data = dataclasses.replace(
+        recording.data,
+        name=name,
+        environment=environment,
+        time_limit=time_limit,
+        action_count=action_count,
+    )
+    return dataclasses.replace(recording, data=data).trusted()
+
+
+def read_npz(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
+    """The episodes of an NPZ file; Python objects in it are never unpickled."""
+    # Not numpy.load: it reads all of an array to find its shape.
+    with decoding(path, "NPZ"), zipfile.ZipFile(path) as archive:
+
+        def fetch(key: str, dtype: type | None) -> NDArray[Any]:
+            with archive.open(f"{key}.npy") as member:
+                return np.lib.format.read_array(member, allow_pickle=False)
+
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        if not names:
+            excel = any(name.startswith("xl/") for name in archive.namelist())
+            what = "is an Excel file; save it as CSV" if excel else "is an archive without arrays in it"
+            raise InputError(f"{path} {what}")
+        described = {name.removesuffix(".npy"): _header(archive, name) for name in names}
+        table = array_table(str(path), described, fetch, path.stat().st_size)
+        return assemble(table, path.stem, options, progress)
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and type of an array, without its values."""
+    with archive.open(name) as file:
+        member = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
+    version = np.lib.format.read_magic(member)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise InputError(f"{name} is in version {version} of NumPy's format; expected 1.0 or 2.0")
+    shape, _, dtype = readers[version](member)
+    return tuple(shape), dtype
+
+
+def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) -> StepColumn:
+    if dtype.kind == "O" and not dtype.metadata:  # HDF5's texts have some
+        remedy = "save plain arrays of numbers: objects would need pickle, which is never read"
+        return StepColumn(name, "other", type_name="Python objects", remedy=remedy)
+    pixels = len(shape) in (3, 4)
+    if shape[:1] != (rows,) or 0 in shape or len(shape) > 4 or (pixels and dtype != np.uint8):
+        there = f", where there are {rows:,} rows" if shape[:1] != (rows,) else ""
+        remedy = (
+            f"images are uint8, [step, height, width] or with channels last; got {dtype}" if pixels else ""
+        )
+        return StepColumn(name, "other", type_name=f"an array of shape {shape}{there}", remedy=remedy)
+    width = math.prod(shape[1:]) if len(shape) > 1 else None
+    if pixels:
+        return StepColumn(name, "image", width, f"images of shape {shape[1:]}")
+    return StepColumn(name, _KINDS.get(dtype.kind, "other"), width, str(dtype))
+
+
+def _check_flat(source: str, described: _Described, per_step: tuple[int, ...]) -> None:
+    """Refuse arrays with a row for each episode instead of each step."""
+    for name, (shape, _) in described.items():
+        if len(per_step) == 2 and len(shape) == 3 and shape[:2] == per_step:
+            count = shape[0] * shape[1]
+            raise InputError(
+                f"{source}: {name} has the shape {shape}, a row for each episode; concatenate the episodes "
+                f"to ({count}, {shape[2]}) and the rewards to ({count},), and mark the last step of each"
+            )

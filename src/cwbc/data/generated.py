@@ -1,0 +1,150 @@
+"""Datasets generated on this machine, by behaviour policies of the package or of the user.
+
+numpy is imported only where a dataset is generated: listing them does not need it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwbc.behaviours import QUALITIES, TASKS
+from cwbc.data import store
+from cwbc.data.sources import DatasetSource, Offer
+from cwbc.system.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from cwbc.behaviours.snapshots import Series
+    from cwbc.data.checks import Recording
+    from cwbc.data.formats.columns import ColumnOptions
+    from cwbc.system.progress import Progress
+
+DEFAULT_SIZE = 200_000  # steps: generated in seconds, enough to compare methods
+FULL = "full"  # as a size: D4RL's own
+_MOST_STEPS = 100_000_000  # hours of simulation; all of them are in memory until the file is written
+
+_FULL_SIZES = {"random": 1_000_000, "medium": 1_000_000, "medium-expert": 2_000_000, "expert": 1_000_000}
+_REPLAYS = {"hopper": 402_000, "walker2d": 302_000, "halfcheetah": 202_000}
+_NAME = re.compile(rf"(?P<prefix>.+)/(?P<quality>{'|'.join(sorted(QUALITIES, key=len, reverse=True))})-v\d+")
+
+CATALOGUE = tuple(f"cwbc/{task}/{quality}-v0" for task in TASKS for quality in QUALITIES)
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetSpec:
+    """A dataset to generate, with everything that it depends on."""
+
+    name: str
+    quality: str
+    series: Series
+    size: int  # steps
+    command: str  # that generates it again
+
+    @classmethod
+    def of(cls, name: str, size: str | int = DEFAULT_SIZE, folder: Path | None = None) -> DatasetSpec:
+        """The checked specification.
+
+        Args:
+            size: steps, or "full".
+            folder: of trained behaviour policies; without it, `name` is one of the catalogue.
+        """
+        from cwbc.behaviours import snapshots
+
+        quality, task = _parts(name, own=folder is not None)
+        series = snapshots.shipped(task) if folder is None else snapshots.read(folder)
+        steps = _steps(size, quality, _REPLAYS[task] if folder is None else series.medium.steps)
+        command = f"cwbc data make {name} --size {steps}"
+        if folder is not None:
+            # The comment distinguishes these policies from later ones in the same folder.
+            command += f" --behaviours {shlex.quote(str(folder.resolve()))}  # manifest {series.fingerprint}"
+        return cls(name, quality, series, steps, command)
+
+    def stored(self) -> store.Entry | None:
+        """The very same dataset, if it is in the store and looks whole."""
+        found = store.find(self.name)
+        same = found is not None and found.source == self.command and found.looks_whole()
+        return found if same else None
+
+    def generate(self, overwrite: bool = False, progress: Progress | None = None) -> store.Entry:
+        """The dataset, generated unless the same one is stored; waits while another process generates it."""
+        from cwbc import envs
+        from cwbc.behaviours import recipes
+
+        # The place first: if it is taken or not writable, nothing has been generated in vain.
+        with store.place(self.name, overwrite=True, wait=True) as folder:
+            if not overwrite and (stored := self.stored()) is not None:
+                return stored
+            if not overwrite and (other := store.find(self.name)) is not None:
+                has = f"there is a dataset {self.name} of {other.steps:,} steps already"
+                raise InputError(f"{has}, from `{other.source}`; --overwrite replaces it")
+            update = None if progress is None else lambda done: progress(min(done, self.size), self.size)
+            data = recipes.generate(self.series, self.name, self.quality, self.size, update)
+            data = data.described(time_limit=envs.time_limit(self.series.environment))
+            return store.write(data, folder, self.command)
+
+
+def generated_steps(name: str) -> int | None:
+    """The size that a stored dataset was generated with, so that another machine can generate the same."""
+    entry = store.find(name) if name in CATALOGUE else None
+    found = re.fullmatch(r"cwbc data make \S+ --size (\d+)", entry.source) if entry else None
+    return int(found[1]) if found else None
+
+
+def _parts(name: str, own: bool) -> tuple[str, str]:
+    """The quality and the task in a name."""
+    from cwbc.data import is_reserved
+
+    parts = _NAME.fullmatch(name)
+    if not own:
+        if name not in CATALOGUE or parts is None:
+            raise unknown("dataset to generate", name, CATALOGUE)
+    elif parts is None:
+        raise InputError(
+            f"{name!r} does not name what to generate; a name is like pendulum/medium-replay-v0, with "
+            f"{', '.join(QUALITIES[:-1])} or {QUALITIES[-1]}"
+        )
+    elif is_reserved(first := name.split("/")[0]):
+        other = "/".join(("my", *name.split("/")[1:]))
+        raise InputError(f"names below {first}/ are reserved; choose another, such as {other}")
+    return parts["quality"], parts["prefix"].rsplit("/", 1)[-1]
+
+
+def _steps(size: str | int, quality: str, replay: int) -> int:
+    if size == FULL:
+        return _FULL_SIZES.get(quality, replay)
+    try:
+        steps = int(size)
+    except ValueError:
+        steps = 0
+    if not 1 <= steps <= _MOST_STEPS:
+        raise InputError(f"--size must be a number of steps, at most {_MOST_STEPS:,}, or {FULL}; got {size}")
+    return steps
+
+
+def _offers() -> Iterator[Offer]:
+    return (Offer(name) for name in CATALOGUE if not store.has(name))
+
+
+def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+    return DatasetSpec.of(name).generate(progress=progress).read()
+
+
+def _hint(name: str) -> str | None:
+    return str(unknown("dataset", name, CATALOGUE)) if name.startswith("cwbc/") else None
+
+
+SOURCE = DatasetSource(
+    key="makeable",
+    headings=("generated in seconds, by `cwbc data make` or on first use",),
+    offers=_offers,
+    names=lambda: CATALOGUE,
+    has=lambda name: name in CATALOGUE,
+    read=_read,
+    hint=_hint,
+    activity=("generating", "steps"),
+    reserved=True,
+)

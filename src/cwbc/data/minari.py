@@ -1,0 +1,249 @@
+"""Minari's datasets: those in Minari's own folder, and downloads from its remote.
+
+Finding them needs no package of Minari's; downloading uses the minari package itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwbc.data import store
+from cwbc.data.formats.columns import BY_NAME, ColumnOptions
+from cwbc.data.sources import DatasetSource, Offer, Remote
+from cwbc.system.errors import InputError, install, need_extra
+from cwbc.system.files import folder_aside
+
+if TYPE_CHECKING:
+    from cwbc.data.checks import Recording
+    from cwbc.system.progress import Progress
+
+ROOT = "MINARI_DATASETS_PATH"  # Minari's environment variable for the folder of its datasets
+REMOTE = "MINARI_REMOTE"  # Minari's environment variable for its remote
+_TIMEOUT = 10.0  # seconds for a first answer; the packages below wait for minutes, or forever
+_ID = re.compile(r"(?![-\w]/[^/]*$)([-\w]+/)*[-\w]+-v\d+")  # Minari accepts no namespace of one letter
+
+
+def root() -> Path:
+    """Minari's own folder."""
+    return Path(os.environ.get(ROOT) or Path.home() / ".minari" / "datasets")
+
+
+def is_id(name: str) -> bool:
+    """Whether a Minari dataset can have this id."""
+    return _ID.fullmatch(name) is not None
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether a folder has Minari's layout."""
+    return os.path.isfile(path / "data" / "metadata.json")  # False also for names that no file can have
+
+
+def has(name: str) -> bool:
+    """Whether Minari's own folder has a dataset with this id."""
+    return is_id(name) and is_dataset(root() / name)
+
+
+def names() -> list[str]:
+    """The ids of all datasets in Minari's own folder."""
+    found = (path.relative_to(root()).as_posix() for path in datasets_below(root()))
+    return sorted(filter(is_id, found))
+
+
+def datasets_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The folders in Minari's layout below a folder."""
+    real = folder.resolve()
+    if real in above:  # a link to a parent
+        return
+    try:
+        inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    except OSError:  # missing, or not readable
+        return
+    for path in inner:
+        if is_dataset(path):
+            yield path
+        else:
+            yield from datasets_below(path, above | {real})
+
+
+def check_id(name: str) -> None:
+    """Refuse a name that cannot be an id."""
+    if is_id(name):
+        return
+    parts = [part for part in re.sub(r"[^-\w/]+", "-", name).split("/") if part.strip("-")]
+    likely = "/".join(part.strip("-") for part in parts)
+    likely = likely if re.search(r"-v\d+$", likely) else f"{likely}-v0"
+    example = likely if is_id(likely) else "namespace/name-v0"
+    raise InputError(f"{name!r} is not an id of a Minari dataset; one is like {example!r}")
+
+
+def check_place(dataset_id: str, overwrite: bool) -> None:
+    """Refuse an id that is taken, or whose folder is."""
+    folder = root() / dataset_id
+    if is_dataset(folder) and not overwrite:
+        raise InputError(f"there is a Minari dataset {dataset_id} already; --overwrite replaces it")
+    if folder.exists() and not is_dataset(folder):
+        raise InputError(f"{folder} is not a Minari dataset; remove it, or choose another id")
+    for parent in list(folder.relative_to(root()).parents)[:-1]:
+        if is_dataset(root() / parent):
+            raise InputError(f"{parent.as_posix()} is a Minari dataset; {dataset_id} cannot be below it")
+
+
+def put(written: Path, folder: Path, replaced: Path) -> None:
+    """Move a complete dataset to its folder, and an older one aside."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        os.replace(folder, replaced)
+    try:
+        os.replace(written, folder)
+    except BaseException:
+        if replaced.exists():
+            os.replace(replaced, folder)
+        raise
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Suppress Minari's warnings about every field that is left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def download(dataset_id: str, overwrite: bool = False) -> None:
+    """Download a dataset from Minari's remote to Minari's own folder; an existing one stays."""
+    check_id(dataset_id)
+    if has(dataset_id) and not overwrite:
+        return
+    check_place(dataset_id, overwrite)
+    with without_warnings():
+        minari = need_extra("minari", "minari", "Minari datasets")
+    root().mkdir(parents=True, exist_ok=True)
+    # Aside: Minari would take an incomplete dataset in its folder for a complete one.
+    with folder_aside(root()) as aside:
+        try:
+            with _quiet(), _environment_variable(ROOT, str(aside)):
+                _reach_remote()
+                minari.download_dataset(dataset_id)
+        except Exception as error:  # a network, a server, and three packages: anything
+            raise _not_downloaded(dataset_id, error) from error
+        arrived = list(datasets_below(aside))  # several, where one combines others
+        for path in (*arrived, *aside.rglob("namespace_metadata.json")):
+            place = root() / path.relative_to(aside)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists() or (overwrite and is_dataset(place)):
+                put(path, place, aside / "replaced")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress what a download prints; its progress bars are for terminals."""
+    aside = io.StringIO()
+    errors = sys.stderr if sys.stderr.isatty() else aside
+    with without_warnings(), contextlib.redirect_stdout(aside), contextlib.redirect_stderr(errors):
+        yield
+
+
+@contextlib.contextmanager
+def _environment_variable(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _reach_remote() -> None:
+    """Fail soon where nothing answers: listing the remote sets no time limit, and tries six times."""
+    from minari.storage.remotes import DEFAULT_REMOTE
+
+    if os.environ.get(REMOTE, DEFAULT_REMOTE).startswith("hf://"):
+        from huggingface_hub import constants, get_session
+
+        get_session().head(constants.ENDPOINT, timeout=_TIMEOUT)
+
+
+def _not_downloaded(name: str, error: Exception) -> InputError:
+    if isinstance(error, ImportError):
+        return InputError(f"downloading {name} needs more packages: {install('minari')} ({error})")
+    if type(error) is ValueError and (known := _remote_names()) and name not in known:
+        versions = [other for other in known if other.rpartition("-v")[0] == name.rpartition("-v")[0]]
+        near = difflib.get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`minari list remote` shows all"
+        hint = f"the remote has {', '.join(versions)}" if versions else hint
+        return InputError(f"there is no Minari dataset {name!r}; {hint}")
+    text = " ".join(str(error).split())[:300] or type(error).__name__
+    return InputError(
+        f"{name} cannot be downloaded from Minari's remote: {text}; is there a network? "
+        f"{REMOTE} names another remote, HF_ENDPOINT a mirror of this one"
+    )
+
+
+def _remote_names() -> list[str]:
+    try:
+        from minari.storage.remotes import get_cloud_storage
+
+        with _quiet():
+            return sorted(get_cloud_storage().list_datasets())
+    except Exception:  # the list is only for a better hint
+        return []
+
+
+def _counts(name: str) -> tuple[str, ...]:
+    """Episodes and steps of a local dataset, as its metadata has them."""
+    try:
+        metadata = json.loads((root() / name / "data" / "metadata.json").read_bytes())
+        counts = (metadata.get("total_episodes"), metadata.get("total_steps"))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return "", ""
+    known = all(isinstance(count, int) for count in counts)
+    return tuple(f"{count:,}" for count in counts) if known else ("", "")
+
+
+def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+    from cwbc.data.formats import minari
+
+    return minari.read(root() / name, name)
+
+
+def _hint(name: str) -> str | None:
+    if not is_id(name) or "/" not in name:
+        return None
+    return f"unknown dataset {name!r}; if it is one of Minari's, `cwbc data download {name}` downloads it"
+
+
+def _download(
+    name: str, url: str | None, overwrite: bool, progress: Progress | None
+) -> tuple[store.Entry, str]:
+    """Download a dataset to Minari's own folder, and store a copy of it."""
+    if url is not None:
+        raise InputError(f"--url is for D4RL's datasets; {name} is downloaded from Minari's remote")
+    store.check_name(name, overwrite)
+    download(name, overwrite)
+    data = SOURCE.read(name, BY_NAME, progress).trusted()
+    return store.add(data, f"Minari's {name}", overwrite), ""
+
+
+SOURCE = DatasetSource(
+    key="minari",
+    headings=("in Minari's own folder", "episodes", "steps"),
+    offers=lambda: [Offer(name, _counts(name)) for name in names()],
+    names=names,
+    has=has,
+    read=_read,
+    hint=_hint,
+    remote=Remote(lambda name: "/" in name, _download, unit=None),
+)

@@ -1,0 +1,61 @@
+"""The interface of everything that datasets come from: the store, generators, downloads, files.
+
+To add a source: write a module with a `SOURCE`, and add it to the list in `cwbc/data/__init__.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cwbc.data.checks import Recording
+    from cwbc.data.formats.columns import ColumnOptions
+    from cwbc.data.store import Entry
+    from cwbc.system.progress import Progress
+
+
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """One dataset of a source, as `cwbc data list` shows it."""
+
+    name: str
+    cells: tuple[str, ...] = ()  # beside its name, one per heading
+    facts: dict[str, Any] | None = None  # for --json; None: only its name
+
+
+@dataclasses.dataclass(frozen=True)
+class Remote:
+    """Datasets of a source that are available from the network."""
+
+    knows: Callable[[str], bool]
+    download: Callable[[str, str | None, bool, Progress | None], tuple[Entry, str]]
+    """From a name, another address of the same file, overwrite and progress: the entry and a remark."""
+    unit: str | None = "bytes"  # of its progress; None: it shows its own
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetSource:
+    """Where datasets come from. Only `read` and `Remote.download` may import numpy: all else is fast."""
+
+    has: Callable[[str], bool]  # whether a dataset can be read, or generated, on this machine
+    read: Callable[[str, ColumnOptions, Progress | None], Recording]
+    names: Callable[[], Iterable[str]] = tuple  # of its datasets, to suggest for a misspelled name
+    hint: Callable[[str], str | None] = lambda name: None  # why a dataset of this name cannot be read here
+    stored_name: Callable[[str], str] = lambda name: name  # the store's spelling of a name
+    key: str = ""  # of its list in `cwbc data list --json`
+    headings: tuple[str, ...] = ()  # of its table in `cwbc data list`
+    offers: Callable[[], Iterable[Offer]] = tuple
+    remote: Remote | None = None
+    activity: tuple[str, str] = ("reading", "values")  # what `read` does, and the unit of its progress
+    reserved: bool = False  # no other dataset may have one of its names
+    tables: bool = False  # its datasets are tables, whose columns can be named by ColumnOptions
+
+
+def size_text(count: int) -> str:
+    """The size of a file, such as 237.7 MB."""
+    for unit, size in (("kB", 1e3), ("MB", 1e6)):
+        if count < 1000 * size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count / 1e9:,.2f} GB"

@@ -1,0 +1,297 @@
+"""The statistics of a dataset that `cwbc data show` shows, including the effect of +w and +c on training."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ConditionScale, standardized
+from cwbc.core.regularizers import Conservative
+from cwbc.core.trajectories import Trajectories
+from cwbc.core.weighting import ByLength, ByReturn
+from cwbc.data.checks import action_names, are_equal, has_images, observation_names, terminated_at_longest
+
+PERCENTS = (0, 5, 25, 50, 75, 90, 95, 100)
+TOP = 0.1  # the fraction of the return range below the best that is called the top
+_CELLS = 1 << 19  # values processed together: few enough for the cache, however many dimensions there are
+
+
+@dataclasses.dataclass(frozen=True)
+class DimensionStatistics:
+    """One dimension over all steps; of images, all pixels are one dimension."""
+
+    name: str
+    min: float
+    max: float
+    mean: float
+    std: float
+
+    @property
+    def constant(self) -> bool:
+        return self.min == self.max
+
+
+@dataclasses.dataclass(frozen=True)
+class LengthStatistics:
+    """How long the episodes are, and how they ended."""
+
+    min: int
+    median: float
+    max: int
+    terminated: int  # episodes
+    truncated: int  # episodes
+    terminated_at_longest: int  # terminated episodes that are as long as the longest
+
+    @classmethod
+    def of(cls, data: Trajectories) -> LengthStatistics:
+        lengths, terminated = data.lengths, int(data.terminated.sum())
+        ends = (terminated, data.episodes - terminated, terminated_at_longest(data))
+        return cls(int(lengths.min()), float(np.median(lengths)), int(lengths.max()), *ends)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReturnStatistics:
+    """The distribution of the episodes' returns; each episode counts the same."""
+
+    min: float
+    mean: float
+    best: float
+    percentiles: tuple[tuple[int, float], ...]  # (percent, return) at PERCENTS
+    distinct: int
+    at_best: int  # episodes that tie at the best
+    next_best: float | None  # the highest return below the best
+    top: int  # episodes in the TOP of the range
+
+    @classmethod
+    def of(cls, data: Trajectories) -> ReturnStatistics:
+        distinct = np.unique(data.returns)
+        return cls(
+            min=data.lowest,
+            mean=float(data.returns.mean()),
+            best=data.best,
+            percentiles=tuple(zip(PERCENTS, np.percentile(data.returns, PERCENTS).tolist(), strict=True)),
+            distinct=len(distinct),
+            at_best=int((data.returns == data.best).sum()),
+            next_best=float(distinct[-2]) if len(distinct) > 1 else None,
+            top=int(_in_top(data).sum()),
+        )
+
+    @property
+    def equal(self) -> bool:
+        """Whether the returns differ by rounding at most."""
+        return are_equal(self.min, self.best)
+
+    @property
+    def range(self) -> float:
+        return self.best - self.min
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreStatistics:
+    """The returns as normalized scores: 0 is a random policy, 100 the expert."""
+
+    min: float
+    mean: float
+    best: float
+    expert_return: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingStatistics:
+    """The trajectories that training samples with one weighting."""
+
+    mean_return: float
+    effective_sample_size: float  # 1 / sum p^2: as many equally likely episodes vary as much
+    top_fraction: float  # of the samples
+    probabilities: tuple[float, ...]  # [bin]
+
+    @classmethod
+    def of(
+        cls, data: Trajectories, probabilities: NDArray[np.float64], member: NDArray[np.intp], bins: int
+    ) -> SamplingStatistics:
+        """Of the probabilities [episode] and the bin of each episode."""
+        return cls(
+            mean_return=float(probabilities @ data.returns),
+            effective_sample_size=float(1 / np.square(probabilities).sum()),
+            top_fraction=float(probabilities[_in_top(data)].sum()),
+            probabilities=tuple(np.bincount(member, weights=probabilities, minlength=bins).tolist()),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ConditionStatistics:
+    """The condition of RvS, omega_t = g_t / (H - t), in its default scale."""
+
+    scale: ConditionScale
+    mean: float  # of omega over all steps, each weighted by the remaining steps
+    std: float
+    at_min: float  # the network's input at the start of an episode with the min return as target
+    at_best: float
+
+    @classmethod
+    def of(cls, data: Trajectories) -> ConditionStatistics:
+        condition = AverageReturnToGo(DEFAULT_SCALE).fit(data)
+        assert condition.center is not None  # fit sets it
+        targets = standardized(condition, np.array([data.lowest, data.best]), np.asarray(0), data.horizon)
+        inputs = condition(targets, np.asarray(0), data.horizon).tolist()
+        return cls(DEFAULT_SCALE, condition.center, condition.unit, *inputs)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseStatistics:
+    """The return noise of the conservative regularizer: R becomes R + eps, from the best to `max_target`."""
+
+    threshold: float  # the q-th percentile of returns
+    episodes: int  # that noise is added to
+    min_return: float  # of those
+    noise: float  # sigma
+    noise_source: Literal["given", "published", "return range"]
+    max_target: float  # best + sqrt(12) sigma
+
+    @classmethod
+    def of(cls, data: Trajectories, regularizer: Conservative) -> NoiseStatistics:
+        fitted, selected = regularizer.fit(data), regularizer.selected(data)
+        assert fitted.noise is not None  # fit sets it
+        source: Literal["published", "return range"] = "published" if data.task.noise else "return range"
+        return cls(
+            threshold=float(np.percentile(data.returns, regularizer.percentile)),
+            episodes=int(selected.sum()),
+            min_return=float(data.returns[selected].min()),
+            noise=fitted.noise,
+            noise_source=source if regularizer.noise is None else "given",
+            max_target=data.best + fitted.width,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetStatistics:
+    """The statistics of a dataset before training, in plain values."""
+
+    name: str
+    environment: str | None
+    episodes: int
+    steps: int
+    unfinished_steps: int  # of a trailing episode without an end, which is excluded
+    horizon: int  # H
+    time_limit: int | None  # the environment's, where known; else H is the longest episode
+    discrete: bool
+    lengths: LengthStatistics
+    image_shape: tuple[int, ...]  # (height, width, channels); empty where observations are vectors
+    observations: tuple[DimensionStatistics, ...]
+    actions: tuple[DimensionStatistics, ...]  # none when discrete
+    action_counts: tuple[int, ...]  # how often each discrete action was taken; none when continuous
+    rewards: DimensionStatistics
+    returns: ReturnStatistics
+    scores: ScoreStatistics | None  # where the task has published reference returns
+    condition: ConditionStatistics
+    weighting: ByReturn
+    temperature: float  # kappa; 0 when all returns are equal, as it is not used then
+    temperature_source: Literal["given", "percentile", "return range"]
+    bin_edges: tuple[float, ...]  # [bin + 1]
+    bin_episodes: tuple[int, ...]  # [bin]
+    by_length: SamplingStatistics  # without +w
+    by_return: SamplingStatistics  # with +w
+    regularizer: Conservative
+    noise: NoiseStatistics  # with +c
+
+    @classmethod
+    def of(cls, data: Trajectories, weighting: ByReturn, regularizer: Conservative) -> DatasetStatistics:
+        """The statistics of a dataset, with the effect of these two choices."""
+        edges, member = _bins(data, weighting)
+        bins, images = len(edges) - 1, has_images(data)
+        facts = (
+            "name", "environment", "episodes", "steps", "unfinished_steps", "horizon", "time_limit",
+            "discrete",
+        )  # fmt: skip
+        return cls(
+            **{name: getattr(data, name) for name in facts},
+            lengths=LengthStatistics.of(data),
+            image_shape=data.observations.shape[1:] if images else (),
+            observations=_dimensions(
+                data.observations.reshape(-1, 1) if images else data.observations, observation_names(data)
+            ),
+            actions=() if data.discrete else _dimensions(data.actions, action_names(data)),
+            action_counts=_counts(data.actions, data.action_size) if data.discrete else (),
+            rewards=_dimensions(data.rewards[:, None], ("rewards",))[0],
+            returns=ReturnStatistics.of(data),
+            scores=_scores(data),
+            condition=ConditionStatistics.of(data),
+            weighting=weighting,
+            temperature=float(weighting.resolved_temperature(data.returns)),
+            temperature_source=_temperature_source(data, weighting),
+            bin_edges=tuple(edges.tolist()),
+            bin_episodes=tuple(np.bincount(member, minlength=bins).tolist()),
+            by_length=SamplingStatistics.of(data, ByLength().probabilities(data), member, bins),
+            by_return=SamplingStatistics.of(data, weighting.probabilities(data), member, bins),
+            regularizer=regularizer,
+            noise=NoiseStatistics.of(data, regularizer),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Every value, with lists for tuples."""
+        return {name: _plain(value) for name, value in dataclasses.asdict(self).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _bins(data: Trajectories, weighting: ByReturn) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The weighting's bins: their edges, and the bin of each episode; one bin when all returns are equal."""
+    if data.lowest == data.best:
+        return np.array([data.lowest, data.best]), weighting.members(data)
+    return np.linspace(data.lowest, data.best, weighting.bins + 1), weighting.members(data)
+
+
+def _dimensions(values: NDArray[Any], names: tuple[str, ...]) -> tuple[DimensionStatistics, ...]:
+    size = values.shape[1]
+    low, high = np.full(size, np.inf), np.full(size, -np.inf)
+    mean, squares = np.zeros(size), np.zeros(size)
+    rows = max(1, _CELLS // max(size, 1))
+    for done in range(0, len(values), rows):
+        # Dimensions first: sums along contiguous rows are several times as fast.
+        block = values[done : done + rows].T.astype(np.float64, order="C")
+        count = block.shape[1]
+        np.minimum(low, block.min(axis=1), out=low)
+        np.maximum(high, block.max(axis=1), out=high)
+        # Squares around each block's own mean, then combined: exact for any offset, in one pass.
+        centre = block.mean(axis=1)
+        block -= centre[:, None]
+        shift = centre - mean
+        squares += np.einsum("ij,ij->i", block, block) + shift**2 * (done * count / (done + count))
+        mean += shift * (count / (done + count))
+    numbers = np.stack([low, high, mean, np.sqrt(squares / len(values))], axis=1).tolist()
+    return tuple(DimensionStatistics(name, *row) for name, row in zip(names, numbers, strict=True))
+
+
+def _counts(actions: NDArray[Any], size: int) -> tuple[int, ...]:
+    counts = np.zeros(size, np.int64)
+    for first in range(0, len(actions), _CELLS):
+        counts += np.bincount(actions[first : first + _CELLS], minlength=size)
+    return tuple(counts.tolist())
+
+
+def _in_top(data: Trajectories) -> NDArray[np.bool_]:
+    return data.returns >= data.best - TOP * (data.best - data.lowest)
+
+
+def _scores(data: Trajectories) -> ScoreStatistics | None:
+    task = data.task
+    if not task.published:
+        return None
+    low, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
+    return ScoreStatistics(low, mean, best, task.expert_return)
+
+
+def _temperature_source(
+    data: Trajectories, weighting: ByReturn
+) -> Literal["given", "percentile", "return range"]:
+    if weighting.temperature is not None:
+        return "given"
+    percentile = np.percentile(data.returns, weighting.temperature_percentile, method="higher")
+    return "percentile" if percentile < data.best else "return range"

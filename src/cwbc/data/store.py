@@ -1,0 +1,322 @@
+"""Datasets stored under names, each with a manifest that describes it and a hash that it must match.
+
+numpy is imported only where a dataset is read or written: listing the store does not need it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cwbc.data.sources import DatasetSource, Offer, size_text
+from cwbc.system.errors import InputError, unknown
+from cwbc.system.files import LOCK, is_aside, locked, replace_atomically, write_atomically
+from cwbc.system.typed_json import decode
+
+if TYPE_CHECKING:
+    from cwbc.core.trajectories import Trajectories
+    from cwbc.data.checks import Recording
+    from cwbc.data.formats.columns import ColumnOptions
+    from cwbc.system.progress import Progress
+
+VARIABLE = "CWBC_DATA"  # the environment variable that moves the store
+MANIFEST = "cwbc-manifest.json"
+PART = ".data.part"  # an unfinished download, with a note beside it
+_OWN = (MANIFEST, PART, f"{PART}.json")
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
+_FORMAT = 1  # of the manifest
+_LONGEST = 100  # letters of a name; folders take no more than 255
+_FILE = re.compile(r"[0-9a-f]{16}\.hdf5")  # the files that adopt writes
+# What the file of a dataset does not contain, and what of it is listed without opening the file.
+_DESCRIBED = (
+    "name", "environment", "time_limit", "action_count", "unfinished_steps", "observation_names",
+    "action_names",
+)  # fmt: skip
+_LISTED = ("content_hash", "episodes", "steps", "lowest", "best")
+
+
+def root() -> Path:
+    """The folder of all datasets: $CWBC_DATA, or below the platform's folder for caches."""
+    if chosen := os.environ.get(VARIABLE):
+        return Path(os.path.expanduser(chosen))
+    if sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "cwbc" / "datasets"
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One dataset of the store, as its manifest describes it."""
+
+    name: str
+    source: str  # the file, address or command that it is from
+    file: str
+    content_hash: str
+    bytes: int
+    episodes: int
+    steps: int
+    lowest: float
+    best: float
+    environment: str | None
+    time_limit: int | None
+    action_count: int | None
+    unfinished_steps: int
+    observation_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    created: str
+    versions: dict[str, str]
+    download_hash: str | None = None  # SHA-256 of the downloaded file
+
+    @property
+    def folder(self) -> Path:
+        return root() / self.name
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.file
+
+    def read(self) -> Recording:
+        """The dataset, if its hash is right."""
+        from cwbc.data.checks import Recording
+        from cwbc.data.formats import hdf5
+        from cwbc.data.issues import Origin
+
+        try:
+            data = hdf5.read(self.path).data
+        except (InputError, FileNotFoundError) as error:
+            raise self._damaged(str(error)) from error
+        data = data.described(**{field: getattr(self, field) for field in _DESCRIBED})
+        if data.content_hash != self.content_hash:
+            raise self._damaged(
+                f"{self.path} has the hash {data.content_hash[:12]}, expected {self.content_hash[:12]}"
+            )
+        return Recording(data, Origin(self.name), stored=True)
+
+    def looks_whole(self) -> bool:
+        """Whether the file exists with its size; only reading it verifies every byte."""
+        return self.path.is_file() and self.path.stat().st_size == self.bytes
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(
+            f"dataset {self.name} is damaged: {why}; get it again from {self.source} with --overwrite"
+        )
+
+
+def names() -> list[str]:
+    """Every dataset of the store, including damaged ones."""
+    manifests = (path for path in root().rglob(MANIFEST) if path.is_file())
+    found = (path.parent.relative_to(root()).as_posix() for path in manifests)
+    return sorted(name for name in found if _NAME.fullmatch(name))
+
+
+def has(name: str) -> bool:
+    """Whether the store has a dataset of this name, damaged or not."""
+    return bool(_NAME.fullmatch(name)) and (root() / name / MANIFEST).is_file()
+
+
+def find(name: str) -> Entry | None:
+    """The dataset of this name."""
+    return _entry(root() / name / MANIFEST) if has(name) else None
+
+
+def readable(name: str) -> Entry | None:
+    """The dataset of this name, if its manifest can be read."""
+    try:
+        return find(name)
+    except InputError:
+        return None
+
+
+def is_name(name: str) -> bool:
+    """Whether a dataset can have this name."""
+    return bool(_NAME.fullmatch(name)) and len(name) <= _LONGEST and MANIFEST not in name.split("/")
+
+
+def check_name(name: str, overwrite: bool = False) -> None:
+    """Refuse a name that is invalid or taken."""
+    if not is_name(name):
+        raise InputError(
+            f"{name!r} is not a name for a dataset: it has up to {_LONGEST} letters, digits and ._+- "
+            "in parts divided by /"
+        )
+    folder = root() / name
+    if (folder / MANIFEST).exists() and not overwrite:
+        raise InputError(f"there is a dataset {name} already; --overwrite replaces it")
+    for parent in folder.relative_to(root()).parents:
+        if str(parent) != "." and (root() / parent / MANIFEST).exists():
+            raise InputError(f"{parent} is a dataset; {name} cannot be below it")
+    if (folder / MANIFEST).exists():
+        return
+    if below := sorted(folder.rglob(MANIFEST)):
+        other = below[0].parent.relative_to(root()).as_posix()
+        raise InputError(f"{other} is a dataset; {name} cannot be above it")
+    files = sorted(path for path in folder.iterdir() if not path.is_dir()) if folder.is_dir() else []
+    if others := [p.name for p in files if not (p.name in _OWN or is_aside(p) or _FILE.fullmatch(p.name))]:
+        some = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        raise InputError(
+            f"{folder} has files that are not the store's ({some}); choose another --name, or move them"
+        )
+
+
+@contextlib.contextmanager
+def place(name: str, overwrite: bool = False, wait: bool = False) -> Iterator[Path]:
+    """The folder for a new dataset, locked for this process until the end of the block."""
+    check_name(name, overwrite)
+    folder = root() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"{folder} cannot be created: {error.strerror}"
+        raise InputError(f"{reason}; the variable {VARIABLE} names another folder for datasets") from error
+    with locked(folder / LOCK, f"another process is writing the dataset {name}; wait for it", wait):
+        check_name(name, overwrite)  # again: it may have been written in between
+        yield folder
+
+
+def add(data: Trajectories, source: str, overwrite: bool = False) -> Entry:
+    """Store a dataset under its name."""
+    with place(data.name, overwrite) as folder:
+        return write(data, folder, source)
+
+
+def write(data: Trajectories, folder: Path, source: str) -> Entry:
+    """Store a dataset in the locked folder of its name."""
+    from cwbc.data.formats import hdf5
+
+    aside = folder / ".data.tmp"
+    hdf5.write(aside, data)
+    return adopt(data, aside, source)
+
+
+def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | None = None) -> Entry:
+    """Store a file that contains `data` and was written aside in the locked folder of its name."""
+    from importlib.metadata import version
+
+    folder, before = root() / data.name, readable(data.name)
+    facts = {field: getattr(data, field) for field in (*_DESCRIBED, *_LISTED)}
+    entry = Entry(
+        **facts,
+        source=source,
+        # Named by content: until the manifest is replaced, in one step, it names the old file, which exists.
+        file=f"{data.content_hash[:16]}.hdf5",
+        bytes=aside.stat().st_size,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        versions={p: version(p) for p in ("cwbc", "numpy", "h5py", "mujoco", "gymnasium")},
+        download_hash=download_hash,
+    )
+    replace_atomically(aside, entry.path)
+    values = {"format": _FORMAT} | dataclasses.asdict(entry)
+    write_atomically(folder / MANIFEST, json.dumps(values | {"seal": _seal(values)}, indent=2) + "\n")
+    if before is not None and before.file != entry.file:  # no other file is known to be the store's
+        before.path.unlink(missing_ok=True)
+    return entry
+
+
+def _entry(manifest: Path) -> Entry:
+    name = manifest.parent.relative_to(root()).as_posix()
+    try:
+        values: dict[str, Any] = json.loads(manifest.read_bytes())
+        seal = values.pop("seal")
+        if values.get("format") == _FORMAT and seal != _seal(values):
+            raise ValueError("it was changed after it was written")
+        if values.pop("format") != _FORMAT:
+            raise ValueError("another version of cwbc wrote it")
+        entry: Entry = decode(Entry, values, "it")
+        if not _FILE.fullmatch(entry.file):  # it is read and removed, so it must be the store's own
+            raise ValueError(f"file is {entry.file!r}")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"dataset {name} is damaged: {manifest} cannot be read ({error}); get the dataset again, "
+            "with --overwrite"
+        ) from error
+    return dataclasses.replace(entry, name=name)
+
+
+def _seal(values: dict[str, Any]) -> str:
+    """A hash of a manifest, so that a changed one is detected as a changed dataset is."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Removed:
+    """What the removal of a dataset removed, and what remains."""
+
+    folder: Path
+    bytes: int
+    others: tuple[str, ...]  # names of files that are not the store's: they remain, and so does the folder
+
+
+def remove(name: str) -> Removed:
+    """Remove a dataset: the file that its manifest names, the manifest, and an unfinished download."""
+    if not has(name):
+        near = unknown("dataset", name, names())
+        hint = str(near).split("; ", 1)[1] if names() else "it is empty"
+        raise InputError(f"the store has no dataset {name!r}; {hint}")
+    folder = root() / name
+    with locked(folder / LOCK, f"another process is writing the dataset {name}; wait for it"):
+        try:
+            entry = find(name)
+            assert entry is not None
+        except InputError as error:
+            raise InputError(f"{error}; its files are not known: delete {folder} yourself") from error
+        size = 0
+        # The manifest last: after a kill, the same command removes the rest.
+        for path in (entry.path, folder / PART, folder / f"{PART}.json", folder / MANIFEST):
+            with contextlib.suppress(FileNotFoundError):
+                size += path.lstat().st_size
+                path.unlink()
+        others = tuple(sorted(path.name for path in folder.iterdir() if path.name != LOCK))
+        if not others:  # only then: a process that waits for this lock finds the folder gone
+            (folder / LOCK).unlink(missing_ok=True)
+            _remove_empty(folder)
+    return Removed(folder, size, others)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder of the store, and its parents that become empty."""
+    with contextlib.suppress(OSError):  # a link, or another process writes there
+        while folder != root():
+            folder.rmdir()
+            folder = folder.parent
+
+
+def _offers() -> Iterator[Offer]:
+    for name in names():
+        entry = readable(name)
+        if entry is None or not entry.looks_whole():
+            cells = ("damaged", "", "", f"`cwbc data check {name}` shows how")
+            yield Offer(name, cells, {"name": name, "whole": False})
+            continue
+        counts = (f"{entry.episodes:,}", f"{entry.steps:,}", size_text(entry.bytes))
+        facts = {"whole": True} | dataclasses.asdict(entry)
+        yield Offer(name, (*counts, entry.environment or "-"), facts)
+
+
+def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+    entry = find(name)
+    assert entry is not None
+    return entry.read()
+
+
+SOURCE = DatasetSource(
+    key="here",
+    headings=("dataset", "episodes", "steps", "size", "environment"),
+    offers=_offers,
+    names=names,
+    has=has,
+    read=_read,
+)

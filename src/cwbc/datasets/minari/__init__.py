@@ -1,1 +1,0 @@
-"""Minari's datasets: found, read, downloaded, and written for others to use."""

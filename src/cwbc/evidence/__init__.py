@@ -1,1 +1,0 @@
-"""What a grid measured: curves by dataset and method, rules that decide claims, tables and charts of it."""

@@ -1,0 +1,308 @@
+"""The engine that runs cells in this process, on all its devices: a grid's, or those of a comparison."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from cwbc.core.device import Place, on_cpu
+from cwbc.core.training import Interrupted
+from cwbc.data import activity
+from cwbc.grids.cells import Cell
+from cwbc.grids.grid_progress import GridProgress, Show
+from cwbc.grids.outcomes import Results, gather
+from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, check_room, groups, prepare
+from cwbc.grids.reuse import TrainedCells
+from cwbc.runs import locks
+from cwbc.runs.evaluating import evaluate_run
+from cwbc.runs.policies import Policies
+from cwbc.runs.tracking import Tracking
+from cwbc.runs.training import train_together
+from cwbc.system.errors import DivergenceError, InputError
+from cwbc.system.progress import TaskProgress
+
+# The message of these errors is enough; any other error is shown with its type and line.
+_IN_OWN_WORDS = (DivergenceError, InputError, OSError)
+_POLL = 1.0  # seconds between two looks at the cells of other processes
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of an engine, which do not change the results.
+
+    Args:
+        progress: called with the state of the grid.
+        should_stop: once it returns true, everything is saved and the engine raises Interrupted.
+        lock_seconds: the time without a sign of life after which others take over this process's cells.
+        data_on: where the data is stored; by default the device if it has room.
+        tracking: returns the trackers of a cell for its training; by default none.
+        remark: called with a line about a cell that was trained or evaluated before.
+        waits: whether to wait for other processes that work on a cell; if not, they are an error.
+    """
+
+    progress: Show = lambda grid: None
+    should_stop: Callable[[], bool] = lambda: False
+    lock_seconds: float = locks.SECONDS
+    data_on: Place | None = None
+    tracking: Callable[[], Tracking] = Tracking
+    remark: Callable[[str], None] = lambda text: None
+    waits: bool = True
+
+
+DEFAULTS = Options()
+
+
+def run(
+    cells: Sequence[Cell],
+    root: Path | str = ROOT,
+    *,
+    notes: Mapping[str, Any] | None = None,
+    options: Options = DEFAULTS,
+) -> Results:
+    """Train and evaluate all cells, each in its directory below `root`; finished ones are only read.
+
+    A cell that another process works on is waited for. A failing cell is recorded, and the others continue.
+
+    Args:
+        notes: stored in each cell's configuration, such as the command; they are not part of its hash.
+    """
+    root, cache = Path(root), DatasetCache()
+
+    def reading(name: str) -> None:
+        options.progress(GridProgress(len(cells), remark=activity(name)[0]))
+
+    prepared = prepare(cells, root, notes or {}, cache, reading)
+    check_room(prepared, root)
+    return run_prepared(prepared, cache, options)
+
+
+def run_prepared(prepared: Sequence[Prepared], cache: DatasetCache, options: Options) -> Results:
+    """Train and evaluate prepared cells."""
+    return gather(prepared, settle(prepared, cache, options))
+
+
+def settle(prepared: Sequence[Prepared], cache: DatasetCache, options: Options) -> dict[Path, str]:
+    """Train and evaluate prepared cells; returns why some failed, by directory."""
+    engine = _Engine({each.directory: each for each in prepared}, cache, options)
+    engine.run()
+    return engine.reasons
+
+
+@dataclasses.dataclass(frozen=True)
+class _Mine:
+    """A cell that this process works on."""
+
+    cell: Prepared
+    lock: locks.Lock
+    tracking: Tracking
+
+
+class _Engine:
+    def __init__(self, cells: Mapping[Path, Prepared], cache: DatasetCache, options: Options) -> None:
+        self._cells, self._cache, self._options = cells, cache, options
+        self._several_datasets = len({each.cell.dataset for each in cells.values()}) > 1
+        self._abandoned = threading.Event()
+        self._trained_cells = TrainedCells()
+        self._settled: set[Path] = set()
+        self.reasons: dict[Path, str] = {}  # why a cell failed
+        self._running: dict[Path, TaskProgress] = {}
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Run the cells until all are settled, here or by other processes."""
+        for cell in self._cells.values():  # first, so that the progress bar starts with the finished ones
+            self._stop_if_wanted()
+            with self._noting(cell):
+                if cell.is_finished():
+                    self._options.remark(f"{cell.cell.label}: already evaluated")
+                    self._settle(cell)
+        while waiting := [cell for path, cell in self._cells.items() if path not in self._settled]:
+            gpus = 0 if on_cpu() else len(jax.local_devices())
+            self._on_all_devices(collections.deque(groups(waiting, gpus)))
+            if len(self._settled) + len(waiting) == len(self._cells):  # other processes work on the others
+                self._show("waiting for another process")
+                self._stop_if_wanted()
+                time.sleep(_POLL)
+
+    def _on_all_devices(self, queue: collections.deque[list[Prepared]]) -> None:
+        devices = jax.local_devices()[: len(queue)]
+        if len(devices) == 1:
+            self._empty(queue)
+            return
+
+        def work(device: jax.Device) -> None:
+            with jax.default_device(device):
+                self._empty(queue)
+
+        with ThreadPoolExecutor(len(devices)) as pool:
+            try:
+                for future in as_completed([pool.submit(work, device) for device in devices]):
+                    future.result()
+            except BaseException:  # from one device, or Ctrl-C: the other devices save their work
+                self._abandoned.set()
+                raise
+
+    def _empty(self, queue: collections.deque[list[Prepared]]) -> None:
+        while True:
+            try:
+                group = queue.popleft()
+            except IndexError:  # another device took the last one
+                return
+            self._stop_if_wanted()
+            self._attempt(group)
+
+    def _attempt(self, group: list[Prepared]) -> None:
+        """Settle the cells of a group that no other process works on."""
+        with contextlib.ExitStack() as stack:
+            mine = []
+            for cell in group:
+                with self._noting(cell):
+                    if cell.is_finished():
+                        self._settle(cell)
+                        continue
+                    lock = locks.acquire(cell.directory, self._options.lock_seconds)
+                    if lock is None and not self._options.waits:
+                        raise InputError(f"another process is working in {cell.directory}; wait for it")
+                    if lock is None:
+                        continue
+                    stack.enter_context(lock)
+                    if cell.is_finished():  # by the previous owner of the lock
+                        self._settle(cell, lock)
+                        continue
+                    tracking = self._options.tracking()
+                    stack.callback(tracking.close)
+                    mine.append(_Mine(cell, lock, tracking))
+            if mine:
+                self._work(mine)
+
+    @contextlib.contextmanager
+    def _noting(self, cell: Prepared) -> Iterator[None]:
+        """Record an error of reading the cell's files as its failure; other cells may be readable."""
+        try:
+            yield
+        except OSError as error:
+            self._settle(cell, reason=_in_words(error))
+
+    def _work(self, mine: list[_Mine]) -> None:
+        reason = self._failure(mine)
+        left = [each for each in mine if each.cell.directory not in self._settled]
+        if reason is None or not left or any(each.lock.is_lost() for each in left):
+            return  # in the last case, the lock's new owner may have caused the error
+        if len(left) == 1:
+            self._settle(left[0].cell, left[0].lock, reason)
+            return
+        for half in (left[: len(left) // 2], left[len(left) // 2 :]):  # one of them failed, unknown which
+            self._work(half)
+
+    def _failure(self, mine: list[_Mine]) -> str | None:
+        """Train and evaluate cells; returns an error as text, since the exception would hold their memory."""
+        try:
+            for each in mine:
+                self._trained_cells.reuse(each.cell, each.lock.check)
+            for each, policies in zip(mine, self._train(mine), strict=True):
+                self._evaluate(each, policies)
+        except locks.LockLost:
+            pass  # the engine waits for the new owner
+        except Exception as error:  # an environment may raise anything; other cells are not affected
+            return _in_words(error)
+        finally:
+            with self._lock:
+                for each in mine:
+                    self._running.pop(each.cell.directory, None)
+        return None
+
+    def _train(self, mine: list[_Mine]) -> list[Policies]:
+        first, steps = mine[0].cell, mine[0].cell.cell.training.steps
+        data = self._cache.data(first.cell.dataset)
+        if data.content_hash != first.dataset.content_hash:
+            raise InputError(f"{first.cell.dataset} was replaced meanwhile; run the same command again")
+
+        def progress(step: int) -> None:
+            self._show_at(mine, "training", step, steps)
+
+        def check() -> None:
+            for each in mine:
+                each.lock.check()
+
+        progress(0)
+        return train_together(
+            data,
+            [each.cell.cell.method for each in mine],
+            first.cell.training,
+            first.cell.seeds,
+            [each.cell.directory for each in mine],
+            dict(first.notes),  # a group has one dataset and therefore one set of notes
+            progress,
+            self._should_stop,
+            self._options.data_on,
+            [each.tracking for each in mine],
+            check,
+        )
+
+    def _evaluate(self, mine: _Mine, policies: Policies) -> None:
+        cell = mine.cell
+
+        def progress(timestep: int) -> None:
+            self._show_at([mine], "evaluating", timestep, policies.spec.horizon)
+            self._stop_if_wanted()
+
+        progress(0)
+        conditioned, points = policies.spec.method.is_conditioned, len(cell.targets)
+        what = f"{points} target returns" if conditioned else "unconditioned"
+        rows = len(policies.seeds) * (points if conditioned else 1) * cell.cell.episodes
+        self._options.remark(f"{cell.cell.label}: {what}, {rows:,} episodes")
+        protocol = (cell.environment, cell.targets, cell.cell.episodes)
+        # Without charts, which take a tenth of an evaluation's time: `cwbc report` plots those of a cell.
+        sweep, dataset = evaluate_run(cell.directory, policies, *protocol, progress, mine.lock.check)
+        mine.tracking.show(sweep, dataset)
+        self._settle(cell, mine.lock)
+
+    def _settle(self, cell: Prepared, lock: locks.Lock | None = None, reason: str | None = None) -> None:
+        if lock is not None:
+            lock.release(finished=True)
+        with self._lock:
+            self._settled.add(cell.directory)
+            self._running.pop(cell.directory, None)
+            if reason is not None:
+                self.reasons[cell.directory] = reason
+        self._show()
+
+    def _should_stop(self) -> bool:
+        return self._abandoned.is_set() or self._options.should_stop()
+
+    def _stop_if_wanted(self) -> None:
+        if self._should_stop():
+            raise Interrupted
+
+    def _show_at(self, mine: list[_Mine], doing: str, done: int, total: int) -> None:
+        with self._lock:
+            for each in mine:
+                cell = each.cell.cell
+                name = f"{cell.dataset} {cell.label}" if self._several_datasets else cell.label
+                self._running[each.cell.directory] = TaskProgress(f"{doing} {name}", done, total)
+        self._show()
+
+    def _show(self, remark: str = "") -> None:
+        with self._lock:
+            failed = len(self.reasons)
+            finished = len(self._settled) - failed
+            running = tuple(self._running.values())
+            self._options.progress(GridProgress(len(self._cells), finished, failed, running, remark))
+
+
+def _in_words(error: Exception) -> str:
+    words = " ".join(str(error).split())
+    if words and isinstance(error, _IN_OWN_WORDS):
+        return words
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {words} ({Path(last.filename).name}, line {last.lineno})"

@@ -1,0 +1,226 @@
+"""Cells with everything that depends on their data: target returns, environment and directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cwbc.core.methods import to_json
+from cwbc.core.tasks import Task, rounded
+from cwbc.core.trajectories import Trajectories
+from cwbc.data import compatibility, read, store
+from cwbc.data.checks import Recording
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.grids.cells import Cell
+from cwbc.results.sweeps import same_target
+from cwbc.runs import run_directory
+from cwbc.runs.finished import is_evaluated
+from cwbc.system.errors import InputError
+from cwbc.system.progress import Progress
+from cwbc.system.tensor_files import CHECKPOINT
+
+ROOT = Path("runs/cells")
+DRIVERS = ".leases"  # hidden: a file per driver of a cluster, for as long as it runs
+_LARGEST_GROUP = 16  # more cells in one program are no faster
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prepared:
+    """A cell with everything that depends on its data."""
+
+    cell: Cell
+    root: Path
+    dataset: DatasetSummary
+    environment: str
+    targets: tuple[float, ...]
+    notes: Mapping[str, Any]
+    name: str  # of its directory
+    trained_as: str  # the fingerprint of its training
+
+    @property
+    def directory(self) -> Path:
+        """Its run directory."""
+        return self.root / self.name
+
+    def is_finished(self) -> bool:
+        """Whether it is evaluated with its target returns and episodes; damaged results do not count."""
+        if not is_evaluated(self.directory, self.environment, self.targets, self.cell.episodes):
+            return False
+        # Without a checkpoint the results count; with one, they must be those of the last step.
+        return not (self.directory / CHECKPOINT).exists() or self._is_trained()
+
+    def _is_trained(self) -> bool:
+        try:
+            return run_directory.steps_done(self.directory) == self.cell.training.steps
+        except InputError:  # damaged: another evaluation would not repair it
+            return True
+
+
+class DatasetCache:
+    """The datasets in use, each in memory once; unused ones are released.
+
+    Args:
+        environment: of every dataset; by default the one that the dataset names.
+        progress: called while a dataset is read.
+    """
+
+    def __init__(self, environment: str | None = None, progress: Progress | None = None) -> None:
+        self._environment, self._progress = environment, progress
+        self._name: str | None = None
+        self._recording: Recording | None = None
+        self._in_use: weakref.WeakValueDictionary[str, Trajectories] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()  # one thread per device calls `data`
+
+    def recording(self, name: str) -> Recording:
+        """A dataset with an environment to evaluate policies in."""
+        if self._recording is None or self._name != name:
+            self._recording = None  # its memory is released before the next one is read
+            found = read(name, self._environment, progress=self._progress)
+            recording = compatibility.fitted(found, acting=True)
+            if recording.trusted().environment is None:
+                raise InputError(f"dataset {name} names no environment to act in; give --env ID")
+            self._name, self._recording = name, recording
+        return self._recording
+
+    def data(self, name: str) -> Trajectories:
+        """The trajectories of a dataset."""
+        with self._lock:
+            data = self._in_use.get(name)
+            if data is None:
+                self._in_use[name] = data = self.recording(name).data
+            return data
+
+
+def prepare(
+    cells: Sequence[Cell],
+    root: Path,
+    notes: Mapping[str, Any],
+    cache: DatasetCache,
+    reading: Callable[[str], None] = lambda dataset: None,
+    by_label: bool = False,
+) -> list[Prepared]:
+    """The prepared cells, in order; every mistake is reported here, before anything is written.
+
+    Args:
+        notes: stored in each cell's configuration, such as the command; they are not part of its hash.
+        reading: called with the name of each dataset before it is read or generated.
+        by_label: directories are named by the cells' labels, rather than by a hash of the configuration.
+    """
+    if not cells:
+        raise InputError("a grid needs at least one cell")
+    if root.exists() and not root.is_dir():
+        raise InputError(f"{root} is a file; cells need a directory")
+    prepared: dict[int, Prepared] = {}
+    for name in dict.fromkeys(cell.dataset for cell in cells):
+        reading(name)
+        recording = cache.recording(name)
+        stored = store.find(recording.data.name) if recording.stored else None
+        origin = stored.source if stored else recording.origin.source
+        known = {**notes, "dataset": name, "dataset from": origin}
+        summary = DatasetSummary.of(recording.data)
+        for number, cell in enumerate(cells):
+            if cell.dataset == name:
+                prepared[number] = _prepared(cell, root, known, recording.data, summary, by_label)
+    return [prepared[number] for number in range(len(cells))]
+
+
+def check_room(prepared: Sequence[Prepared], root: Path) -> None:
+    """Refuse a directory that cannot be written to, unless all its cells are finished."""
+    if root.is_dir() and not os.access(root, os.W_OK):
+        left = sum(not each.is_finished() for each in prepared)
+        if left:
+            reason = f"{left} of {len(prepared)} cells are not finished"
+            raise InputError(f"{root} cannot be written to, and {reason}; give another directory")
+
+
+def _prepared(
+    cell: Cell,
+    root: Path,
+    notes: Mapping[str, Any],
+    data: Trajectories,
+    summary: DatasetSummary,
+    by_label: bool,
+) -> Prepared:
+    assert data.environment is not None  # the cache refuses datasets without one
+    targets = target_returns(cell, data.task, data.best)
+    # Not run_directory.configuration: it lists the devices, which initializes them in this process.
+    config = {
+        "method": to_json(cell.method.fit(data)),
+        "training": to_json(cell.training),
+        "seeds": cell.seeds,
+        "horizon": data.horizon,
+        "dataset": summary.to_json(),
+    }
+    evaluated = {**run_directory.identity(config), "targets": targets, "episodes": cell.episodes}
+    name = cell.label if by_label else _hashed(evaluated)[:16]
+    return Prepared(cell, root, summary, data.environment, targets, notes, name, trained_as(config))
+
+
+def trained_as(config: dict[str, Any]) -> str:
+    """The fingerprint of everything that a training depends on."""
+    return _hashed(run_directory.identity(config))
+
+
+def _hashed(identity: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(_canonical(identity), sort_keys=True).encode()).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    """Plain values in which 1 and 1.0 are the same number."""
+    if isinstance(value, dict):
+        return {key: _canonical(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(each) for each in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def target_returns(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
+    """The target returns of a cell, ascending."""
+    additional = {rounded(fraction * best, abs(best)) for fraction in cell.fractions}
+    return tuple(sorted(additional | _swept(cell, task, best)))
+
+
+def _swept(cell: Cell, task: Task, best: float) -> set[float]:
+    if cell.targets is not None:
+        if not all(map(math.isfinite, cell.targets)):
+            raise InputError(f"{cell.label}: targets must be finite; got {list(cell.targets)}")
+        return {float(target) for target in cell.targets}
+    sweep = task.targets(best)
+    if cell.points is None:
+        return set(sweep)
+    marks = (best, task.expert_return, task.far_return)
+    always = {target for target in sweep if any(same_target(target, mark) for mark in marks)}
+    others = [target for target in sweep if target not in always]
+    count = min(max(cell.points - len(always), 0), len(others))
+    chosen = np.linspace(0, len(others) - 1, count).round().astype(int)
+    return always | {others[index] for index in chosen}
+
+
+def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
+    """Groups of cells that one program trains: with one dataset, training, seeds and form of method.
+
+    Only a GPU trains them faster than one by one. Groups are small enough to give cells to every GPU.
+    """
+    largest = min(math.ceil(len(prepared) / gpus), _LARGEST_GROUP) if gpus else 1
+    found: dict[Any, list[list[Prepared]]] = {}
+    ordered: list[list[Prepared]] = []
+    for each in prepared:
+        cell = each.cell
+        method = (cell.method.form, cell.method.learner.reads)  # its numbers depend on the data
+        alike = (cell.dataset, each.dataset.content_hash, cell.training, cell.seeds, *method)
+        lots = found.setdefault(alike, [])
+        if not lots or len(lots[-1]) == largest:
+            lots.append([])
+            ordered.append(lots[-1])
+        lots[-1].append(each)
+    return ordered

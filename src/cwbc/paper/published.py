@@ -1,0 +1,76 @@
+"""The paper's tables as printed: normalized scores, mean and deviation.
+
+Its own methods are asked for the expert return; it quotes the others from their papers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cwbc.reports.showing import PublishedTable, Score
+
+ROBOTS = ("walker2d", "hopper", "halfcheetah")
+QUALITIES = ("medium", "medium-replay", "medium-expert")
+DATASETS = tuple(f"{robot}-{quality}" for robot in ROBOTS for quality in QUALITIES)  # in the tables' order
+
+
+def _table(name: str, rows: str, wins: Mapping[str, int] | None = None) -> PublishedTable:
+    """Read rows as the paper prints them: a dataset, then mean±deviation or a mean alone for each method."""
+    head, *lines = [line.split() for line in rows.strip().splitlines()]
+    scores: dict[str, dict[str, Score]] = {method: {} for method in head}
+    for dataset, *cells in lines:
+        for method, cell in zip(head, cells, strict=True):
+            scores[method][dataset] = Score(*map(float, cell.split("±")))
+    return PublishedTable(name, scores, wins or {})
+
+
+MAIN = _table(
+    "Table 1",
+    """
+                              rvs        rvs+cwbc   dt         dt+cwbc    td3+bc cql   iql   tto
+    walker2d-medium           73.3±5.7   73.6±5.4   71.5±3.9   70.4±4.5   83.7   82.9  78.3  81.3±8.0
+    walker2d-medium-replay    54.0±12.1  72.8±7.5   53.4±12.2  60.5±8.9   81.8   86.1  73.9  79.4±12.8
+    walker2d-medium-expert    102.2±2.3  107.6±0.5  99.8±21.3  108.2±0.8  110.1  109.5 109.6 91.0±10.8
+    hopper-medium             56.6±5.5   62.9±3.6   59.9±4.9   63.9±4.4   59.3   64.6  66.3  67.4±11.3
+    hopper-medium-replay      87.7±9.7   87.7±4.2   56.4±20.1  76.9±5.9   60.9   97.8  94.7  99.4±12.6
+    hopper-medium-expert      108.8±0.9  110.0±2.8  95.4±11.3  103.4±9.0  98.0   102.0 91.5  106.0±1.1
+    halfcheetah-medium        16.2±4.5   42.2±0.7   42.5±0.6   41.6±1.7   48.3   49.1  47.4  44.0±1.2
+    halfcheetah-medium-replay -0.4±2.7   40.4±0.8   34.5±4.2   36.9±2.2   44.6   47.3  44.2  44.1±3.5
+    halfcheetah-medium-expert 83.4±2.1   91.1±2.0   87.2±2.7   85.6±2.0   90.7   85.8  86.7  40.8±8.7
+    """,
+    {"rvs+cwbc": 8, "dt+cwbc": 6},
+)
+
+HARD_FILTERING = _table(
+    "Table 7",
+    """
+                              rvs        rvs+w      rvs+c      rvs+cwbc   rvs+f      rvs+f+c
+    walker2d-medium           73.3±5.7   54.5±7.7   71.3±4.9   73.6±5.4   60.9±4.9   68.2±7.1
+    walker2d-medium-replay    54.0±12.1  61.2±14.7  62.0±13.5  72.8±7.5   47.1±7.7   53.9±11.0
+    walker2d-medium-expert    102.2±2.3  104.1±0.5  102.1±10.2 107.6±0.5  101.7±3.3  105.4±0.6
+    hopper-medium             56.6±5.5   62.5±7.1   61.0±5.3   62.9±3.6   62.4±5.0   65.7±6.4
+    hopper-medium-replay      87.7±9.7   92.4±6.1   91.5±3.5   87.7±4.2   91.2±5.3   92.1±2.9
+    hopper-medium-expert      108.8±0.9  108.4±1.8  101.0±13.4 110.0±2.8  97.5±15.0  105.8±3.5
+    halfcheetah-medium        16.2±4.5   4.0±5.4    40.7±1.0   42.2±0.7   1.4±3.3    36.2±2.5
+    halfcheetah-medium-replay -0.4±2.7   -0.8±2.2   36.8±1.5   40.4±0.8   -0.1±3.5   35.7±2.8
+    halfcheetah-medium-expert 83.4±2.1   69.1±3.7   91.2±1.0   91.1±2.0   46.0±1.5   83.2±5.0
+    """,
+    # 9 as printed: hopper-medium-replay, 87.7 as RvS, is counted here, and not in Table 1.
+    {"rvs+w": 4, "rvs+c": 6, "rvs+cwbc": 9, "rvs+f": 3, "rvs+f+c": 5},
+)
+
+FILTERED_BC = _table(
+    "Table 8",
+    """
+                              filtered-bc rvs        rvs+cwbc
+    walker2d-medium           75.0        73.3±5.7   73.6±5.4
+    hopper-medium             56.9        56.6±5.5   62.9±3.6
+    halfcheetah-medium        42.5        16.2±4.5   42.2±0.7
+    walker2d-medium-replay    62.5        54.0±12.1  72.8±7.5
+    hopper-medium-replay      75.9        87.7±9.7   87.7±5.2
+    halfcheetah-medium-replay 40.6        -0.4±2.7   40.4±0.8
+    walker2d-medium-expert    109.0       102.2±2.3  107.6±0.5
+    hopper-medium-expert      110.9       108.8±0.9  110.0±2.8
+    halfcheetah-medium-expert 92.9        83.4±2.1   91.1±2.0
+    """,
+)

@@ -1,0 +1,277 @@
+"""The report about a grid of one's own, in the form that the reports about the paper's items have."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.grids.outcomes import Outcome, Results
+from cwbc.reports import showing, tracked, writing
+from cwbc.reports.dataset_part import DatasetPart
+from cwbc.reports.overall import Overall
+from cwbc.reports.page import Facts, Section
+from cwbc.reports.provenance import (
+    histories_of,
+    provenance_of,
+    settings_table,
+    shared_settings,
+    warnings_of,
+)
+from cwbc.reports.reliability_chart import reliability_chart
+from cwbc.reports.report import Picture, ReportDocument
+from cwbc.results.dataset_names import distinct_names, file_names
+from cwbc.results.evidence import EvaluatedMethod, Evidence
+from cwbc.results.sentences import evaluated_in_words, retention_in_words, scored
+from cwbc.results.sweeps import summarize
+from cwbc.runs.run_directory import PAGE
+from cwbc.runs.tracking import parse_trackers
+from cwbc.system.errors import InputError
+from cwbc.system.formatting import score, span
+
+FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anything clear
+
+
+def report(
+    results: Results,
+    out: Path | str,
+    title: str | None = None,
+    track: str | Sequence[str] | None = None,
+) -> Path:
+    """Write the report about a grid; returns its page.
+
+    Args:
+        out: a directory of its own; an earlier report about a grid there is replaced.
+        title: what the page is called; by default as the directory.
+        track: "tensorboard", "wandb" or both, which show every cell as well.
+    """
+    if not isinstance(results, Results):
+        raise InputError(f"cwbc.report takes what cwbc.run returns; got a {type(results).__name__}")
+    out, trackers = Path(out), parse_trackers(track)
+    writing.check(out, None, "directory")
+    if not results.datasets:
+        raise InputError("there is no cell to report on; `results` must be what cwbc.run returns")
+    names = distinct_names(results.datasets)
+    results = Results(_named(results.outcomes, names), results.failures)
+    shown = _report(results, names, title or out.resolve().name)
+    writing.prepare(out, "directory")
+    writing.write(out, shown)
+    tracked.show(results.outcomes, out, trackers, warnings.warn)
+    return out / PAGE
+
+
+def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDocument:
+    evidence = Evidence.of(results.outcomes, list(names.values()), names=names)
+    labels = _labels(evidence)
+    overall = Overall.of(evidence, labels)
+    finding = _headline(evidence, labels, overall, results)
+    cells = [each.cell for each in results.outcomes] + [each.cell for each in results.failures]
+    known = provenance_of(results.outcomes) if results.outcomes else {}
+    known["settings of all"] = shared_settings(cells)
+    tables = {}
+    if labels:
+        tables["scores"] = showing.expert_table(evidence, labels)
+        tables["named-returns"] = showing.landmark_table(evidence)
+        if len(labels) > 1 and (overall.at_expert or overall.at_twice_expert):
+            tables["overall"] = overall.table(dict.fromkeys(labels[1:], labels[0]))
+        tables["settings"] = settings_table(cells)
+    shown = ReportDocument(
+        title,
+        f"Experiment · {title}",
+        finding,
+        _remarks(evidence, labels, results),
+        {},
+        {name: words for name, words in known.items() if words},
+        {"title": title, "headline": finding},
+        tables=tables,
+        charts=[*overall.profiles(), *showing.curves(evidence)],
+    )
+    datasets = {outcome.cell.dataset: outcome.dataset for outcome in results.outcomes}
+    return _deploying(about_grid(shown, results, datasets))
+
+
+def about_grid(
+    shown: ReportDocument, results: Results, datasets: Mapping[str, DatasetSummary]
+) -> ReportDocument:
+    """The report with what all reports about grids have; datasets are by name."""
+    outcomes, histories = results.outcomes, histories_of(results.outcomes)
+    labels = list(dict.fromkeys(outcome.cell.label for outcome in outcomes))
+    short = distinct_names(results.datasets)
+    files, pictures, parts = file_names(short.values()), {}, {}
+    for name, dataset in datasets.items():
+        sweeps = [outcome.sweep for outcome in outcomes if outcome.cell.dataset == name]
+        methods = {sweep.method: summarize(sweep, dataset.task, dataset.best) for sweep in sweeps}
+        parts[name] = DatasetPart(dataset, methods, histories.get(name, {}), labels)
+        if sweeps:
+            chart = reliability_chart(sweeps, dataset, labels, short[name])
+            pictures[f"{files[short[name]]}.png"] = Picture(chart, "", "achieved vs. target return")
+    failures = [
+        {"dataset": each.cell.dataset, "method": each.cell.label, "reason": each.reason}
+        for each in results.failures
+    ]
+    return dataclasses.replace(
+        shown,
+        datasets=parts,
+        summary={**shown.summary, "failures": failures},
+        training_warnings=warnings_of(outcomes),
+        failures=list(map(str, results.failures)),
+        pictures={**shown.pictures, **pictures},
+        files={**shown.files, **writing.cell_files(outcomes)},
+    )
+
+
+def _deploying(shown: ReportDocument) -> ReportDocument:
+    """The report with what to deploy: at the top for one dataset, as a section for several."""
+    found = {part.dataset.name: part.recommended for part in shown.datasets.values()}
+    known = {name: each for name, each in found.items() if each is not None}
+    if len(found) == 1 and known:
+        (only,) = known.values()
+        return dataclasses.replace(
+            shown, headline=only.sentence(), caveats=only.caveats, finding=shown.headline
+        )
+    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in known.items()}
+    return dataclasses.replace(shown, sections=[Section("What to deploy", [Facts(words)])] if words else [])
+
+
+def _named(outcomes: Sequence[Outcome], names: Mapping[str, str]) -> list[Outcome]:
+    """Each outcome once, its dataset under a name that no other has; two with the same label are refused."""
+    found: dict[tuple[str, str], Outcome] = {}
+    for outcome in outcomes:
+        dataset, label = outcome.cell.dataset, outcome.cell.label
+        before = found.setdefault((dataset, label), outcome)
+        if before.directory != outcome.directory:
+            raise InputError(f"two cells on {dataset} are called {label!r}; each needs a label of its own")
+    return [
+        dataclasses.replace(each, dataset=dataclasses.replace(each.dataset, name=names[dataset]))
+        for (dataset, _), each in found.items()
+    ]
+
+
+def _labels(evidence: Evidence) -> list[str]:
+    """Every method, in the order of the fullest dataset: a failed cell does not change which one is first."""
+    fullest_first = sorted(evidence.evaluated.values(), key=len, reverse=True)
+    return list(dict.fromkeys(label for methods in fullest_first for label in methods))
+
+
+def _headline(evidence: Evidence, labels: Sequence[str], overall: Overall, results: Results) -> str:
+    if not labels:
+        count = len(results.failures)
+        return f"None of the {count} cells was finished." if count > 1 else "The only cell was not finished."
+    if not overall.datasets:
+        return f"No dataset has whole results of all {len(labels)} methods, so they cannot be compared."
+    found = evidence.having(*labels)
+
+    def average(number: Callable[[EvaluatedMethod], float]) -> dict[str, float]:
+        columns = zip(labels, zip(*found.values(), strict=True), strict=True)
+        return {label: float(np.mean([number(each) for each in column])) for label, column in columns}
+
+    near, far = average(lambda each: each.at_expert), average(lambda each: each.at_twice_expert)
+    where = _where(overall.datasets, evidence.datasets)
+    seeds = _few([len(each.sweep.seeds) for methods in found.values() for each in methods])
+    sentences = []
+    if all(map(math.isfinite, near.values())):
+        sentences.append(f"At {evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
+    if all(map(math.isfinite, far.values())):
+        sentences += _retention(evidence, overall, far)
+    return " ".join(sentences) or f"At its best target, {scored(average(lambda each: each.top))} ({where})."
+
+
+def _retention(evidence: Evidence, overall: Overall, far: Mapping[str, float]) -> list[str]:
+    """The OOD retention of the methods that take a target, and the scores of the others."""
+    each = {label: of[label] for of in evidence.evaluated.values() for label in of}
+    others = [label for label in far if not each[label].sweep.takes_target]
+    flat = [f"{label} takes no target and scores {score(far[label])}." for label in others]
+    scores = {label: found for label, found in far.items() if label not in others}
+    if not scores:
+        return flat
+    fractions = {
+        label: None if math.isnan(overall.retention[label]) else overall.retention[label] for label in scores
+    }
+    # Where one dataset of several has no retention, there is no average either.
+    some = None in fractions.values() and len(overall.datasets) > 1
+    words = scored(scores) if some else retention_in_words(fractions, scores)
+    return [f"At {evidence.far.phrase}, {words}.", *flat]
+
+
+def _best(scores: Mapping[str, float], overall: Overall, where: str, seeds: str) -> str:
+    """The method with the highest score, and whether that is clear; `seeds` are words about too few seeds."""
+    highest = score(max(scores.values()))
+    first = [label for label, found in scores.items() if score(found) == highest]
+    doubt = f", {seeds}" if seeds else ""
+    if len(scores) == 1:
+        return f"{first[0]} scores {highest} {where}{doubt}"
+    if len(first) == len(scores):
+        return f"all {len(scores)} methods score {highest} {where}{doubt}"
+    if len(first) > 1:
+        return f"{', '.join(first[:-1])} and {first[-1]} score highest, {highest} {where}{doubt}"
+    rivals = [each for each in scores if each not in first and not overall.is_clearly_above(first[0], each)]
+    if rivals:
+        others = f"{len(rivals)} of the others" if len(rivals) < len(scores) - 1 else "the others"
+        doubt = f", not clearly above {rivals[0] if len(rivals) == 1 else others}{doubt}"
+    return f"{first[0]} scores highest, {highest} {where}{doubt}"
+
+
+def _few(counts: Collection[int]) -> str:
+    """Words about too few seeds: by chance alone, all of one method may then beat all of another."""
+    if min(counts) >= FEW:
+        return ""
+    seeds = " or ".join("one" if count == 1 else str(count) for count in sorted(set(counts)))
+    return f"with {seeds} seed{'s' * (seeds != 'one')} each"
+
+
+def _where(common: Sequence[str], every: Sequence[str]) -> str:
+    if len(common) == 1:
+        return f"on {common[0]}" + (", where all were evaluated" if len(every) > 1 else "")
+    part = " on which all were evaluated" if len(common) < len(every) else ""
+    return f"on average over {'the ' * bool(part)}{len(common)} datasets{part}"
+
+
+def _remarks(evidence: Evidence, labels: Sequence[str], results: Results) -> list[str]:
+    failed, cells = len(results.failures), len(results.failures) + len(results.outcomes)
+    remarks = [_evaluated(results.outcomes), _scale(evidence), _data(results.outcomes)] if labels else []
+    if failed and labels:
+        remarks.append(f"{failed} of {cells} cells failed and are left out.")
+    every = [each for methods in evidence.evaluated.values() for each in methods.values()]
+    unknown = any(
+        math.isnan(each.at_expert) or (each.sweep.takes_target and math.isnan(each.retention))
+        for each in every
+    )
+    if labels and (unknown or len(every) < len(labels) * len(evidence.datasets)):
+        remarks.append("A dash stands for what was not evaluated, not finished or is not defined.")
+    if len({len(each.sweep.seeds) for each in every}) > 1:
+        remarks.append("Runs of all datasets are put together only where each has as many seeds.")
+    return remarks + evidence.broken
+
+
+def _evaluated(outcomes: Sequence[Outcome]) -> str:
+    seeds = {len(outcome.sweep.seeds) for outcome in outcomes}
+    episodes = {outcome.sweep.returns.shape[2] for outcome in outcomes}
+    narrow = ", too narrow with so few" if min(seeds) < FEW else ""
+    spread = f"± is the std over seeds, small numbers are 95 % bootstrap intervals{narrow}"
+    return evaluated_in_words(seeds, episodes, spread)
+
+
+def _data(outcomes: Sequence[Outcome]) -> str:
+    steps = {outcome.cell.dataset: outcome.dataset.steps for outcome in outcomes}
+    one = len(steps) == 1
+    return f"The dataset{' holds' if one else 's hold'} {span(steps.values())} steps{'' if one else ' each'}."
+
+
+def _scale(evidence: Evidence) -> str:
+    own = [name for name, of in evidence.evaluated.items() if not next(iter(of.values())).task.published]
+    if not own:
+        return "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert."
+    if len(own) == len(evidence.evaluated):
+        return (
+            "There are no published reference returns: scores are relative to those of each dataset, "
+            "0 is its min return, 100 its best."
+        )
+    return (
+        "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert. Without published reference "
+        f"returns ({', '.join(own)}), 0 is the dataset's min return, 100 its best."
+    )

@@ -1,0 +1,102 @@
+"""A report as a value, whatever it is about: what its page shows, and the files beside the page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cwbc.reports.charts import Chart
+from cwbc.reports.dataset_part import DatasetPart
+from cwbc.reports.page import Block, Facts, Folded, Links, Page, Paragraph, Section
+from cwbc.reports.png import picture
+from cwbc.reports.tables import ReportTable
+from cwbc.runs.run_directory import SUMMARY
+
+
+class File(NamedTuple):
+    """A file beside the page."""
+
+    content: str | bytes
+    what: str  # it is, for people
+
+
+class Picture(NamedTuple):
+    """A chart that is a PNG beside the page, too."""
+
+    chart: Chart
+    heading: str
+    what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportDocument:
+    """A report as a value.
+
+    Args:
+        summary: what summary.json begins with.
+        sections: what the page has before everything else.
+        files: what lies beside the page beyond tables and pictures.
+        written: what lies beside the page, written by others.
+    """
+
+    title: str  # of the window
+    kicker: str  # the kind of report and its subject
+    headline: str
+    remarks: Sequence[str]  # what one must know to read the numbers
+    datasets: Mapping[str, DatasetPart]  # by name
+    provenance: Mapping[str, str]
+    summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    caveats: Sequence[str] = ()  # of the headline
+    finding: str = ""  # where the headline is what follows from it
+    training_warnings: Sequence[str] = ()  # shown at the top
+    failures: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    tables: Mapping[str, ReportTable] = dataclasses.field(default_factory=dict)  # by the name of their files
+    charts: Sequence[Chart] = ()
+    pictures: Mapping[str, Picture] = dataclasses.field(default_factory=dict)  # by the name of their files
+    files: Mapping[str, File] = dataclasses.field(default_factory=dict)
+    written: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def beside(self) -> dict[str, File]:
+        """All files but the page and its summary."""
+        files = {**self.files}
+        for name, table in self.tables.items():
+            files[f"{name}.md"] = File(table.to_markdown(), table.title)
+            files[f"{name}.csv"] = File(table.to_csv(), "the same as CSV")
+        for name, each in self.pictures.items():
+            files[name] = File(picture(each.chart, each.heading), each.what)
+        return files
+
+    def page(self, files: Mapping[str, File]) -> Page:
+        """The page that links to these files."""
+        whats = {SUMMARY: "all numbers, with their provenance", **self.written}
+        whats |= {name: file.what for name, file in files.items()}
+        results: dict[str, Sequence[Block]] = {"Scores": list(self.tables.values()), "Charts": self.charts}
+        if len(self.datasets) == 1:  # then one chart shows more than the table
+            results = dict(reversed(results.items()))
+        blocks: dict[str, Sequence[Block]] = {
+            "What failed": [Paragraph(failure) for failure in self.failures],
+            **results,
+            **self._datasets(),
+            "Provenance": [Facts(self.provenance)] if self.provenance else [],
+            "Files": [Links(whats)],
+        }
+        sections = [Section(heading, found) for heading, found in blocks.items() if found]
+        return Page(
+            self.title,
+            self.kicker,
+            self.headline,
+            " ".join(self.remarks),
+            [*self.sections, *sections],
+            self.caveats,
+            self.training_warnings,
+            self.finding,
+        )
+
+    def _datasets(self) -> dict[str, Sequence[Block]]:
+        tables = list(self.tables.values())
+        parts = {name: part.blocks(name, tables) for name, part in self.datasets.items()}
+        if len(parts) == 1:
+            return {"Dataset and training": next(iter(parts.values()))}
+        return {"Datasets and training": [Folded(name, blocks) for name, blocks in parts.items()]}

@@ -1,0 +1,109 @@
+"""Reports about grids on disk: the page, its numbers, tables, pictures, and where every cell lies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from cwbc.grids.outcomes import Outcome
+from cwbc.reports.report import File, ReportDocument
+from cwbc.reports.tables import csv_text
+from cwbc.runs.finished import is_run
+from cwbc.runs.run_directory import CELLS, PAGE, SUMMARY
+from cwbc.system.errors import InputError
+from cwbc.system.files import is_aside, read_json, write_together
+
+SEEDS = "seeds.csv"
+
+
+def check(out: Path, item: str | None, other: str) -> None:
+    """Refuse to put a report among files that are not those of an earlier one.
+
+    Args:
+        item: of the paper, that it has to be about as well; None for one's own grids.
+        other: what to give instead, such as another --out.
+    """
+    others = [path for path in out.glob("*") if path.is_file() and not is_aside(path)]
+    if any(is_run(path) for path in out.glob("*") if path.is_dir()):
+        raise InputError(f"{out} holds cells; give another {other}")
+    if not others:
+        return
+    try:
+        summary = json.loads((out / SUMMARY).read_text())
+        there = None if summary.keys() >= {"title", "files"} else str(summary["item"]["name"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(f"{out} holds other files, such as {others[0].name}; give another {other}") from None
+    if there != item:
+        raise InputError(f"{out} holds the report of {there or 'a grid'}; give another {other}")
+
+
+def prepare(place: Path, other: str) -> None:
+    """Find out now, not after hours, whether a directory can be written to."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        can_write = os.access(place, os.W_OK)
+    except OSError as error:
+        raise InputError(f"{place} cannot be a directory ({error.strerror}); give another {other}") from error
+    if not can_write:
+        raise InputError(f"{place} cannot be written to; give another {other}")
+
+
+def write(out: Path, report: ReportDocument) -> list[str]:
+    """Write everything; returns the files' names."""
+    out.mkdir(parents=True, exist_ok=True)
+    beside = report.beside()
+    files = [PAGE, SUMMARY, *beside]
+    summary = {
+        **report.summary,
+        "tables": {name: table.plain() for name, table in report.tables.items()},
+        "remarks": list(report.remarks),
+        "training_warnings": list(report.training_warnings),
+        "datasets": [{**part.dataset.to_json(), "name": name} for name, part in report.datasets.items()],
+        "provenance": dict(report.provenance),
+        "files": files,
+    }
+    # Wherever this is interrupted, the next report finds a summary that lists whose files these are.
+    contents: dict[str, str | bytes | None] = {
+        name: None  # about other cells than these
+        for name in _earlier(out)
+        if name not in files
+    }
+    contents[SUMMARY] = json.dumps(summary, indent=2, allow_nan=False) + "\n"
+    contents |= {name: file.content for name, file in beside.items()}
+    contents[PAGE] = report.page(beside).to_html()
+    write_together({out / name: content for name, content in contents.items()})
+    return files
+
+
+def _earlier(out: Path) -> list[str]:
+    """The files that an earlier report left here."""
+    try:
+        names = list(read_json(out / SUMMARY)["files"])
+    except (OSError, InputError, TypeError, KeyError):
+        return []
+    return [name for name in names if isinstance(name, str) and Path(name).name == name]
+
+
+def cell_files(outcomes: Sequence[Outcome]) -> dict[str, File]:
+    """Where each cell lies, and the mean of every seed: all that the tables are computed from."""
+    if not outcomes:
+        return {}
+    cells: list[Sequence[object]] = [("dataset", "method", "directory")]
+    cells += [(each.cell.dataset, each.cell.label, each.directory) for each in outcomes]
+    seeds: list[Sequence[object]] = [
+        ("dataset", "method", "seed", "target", "return", "normalized", "length")
+    ]
+    for outcome in outcomes:
+        sweep = outcome.sweep
+        returns, lengths = sweep.returns.mean(axis=2), sweep.lengths.mean(axis=2)
+        scores = outcome.dataset.task.normalize(returns)
+        for s, seed in enumerate(sweep.seeds.tolist()):
+            for t, target in enumerate(sweep.targets.tolist() if sweep.takes_target else [""]):
+                numbers = (f"{float(each[s, t]):.8g}" for each in (returns, scores, lengths))
+                seeds.append((outcome.cell.dataset, sweep.method, seed, target, *numbers))
+    return {
+        CELLS: File(csv_text(cells), "the directory of each cell, where every episode is"),
+        SEEDS: File(csv_text(seeds), "what each seed achieved at each target return"),
+    }

@@ -1,0 +1,1 @@
+"""The results of evaluations: returns, metrics, intervals and recommendations."""

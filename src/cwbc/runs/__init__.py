@@ -1,0 +1,1 @@
+"""Run directories: a training that may be killed at any moment and resumes with the same command."""

@@ -1,0 +1,102 @@
+"""The evaluation of policies in an environment, over target returns, and of runs into their directories."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cwbc import envs
+from cwbc.core import memory
+from cwbc.core.evaluation import reset_seed, roll_out
+from cwbc.core.spaces import Discrete
+from cwbc.data import compatibility
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.sweeps import Sweep
+from cwbc.runs import run_directory
+from cwbc.runs.finished import read_warnings
+from cwbc.runs.policies import Policies
+from cwbc.runs.summary import summary_of, write_results
+from cwbc.system.errors import InputError, require
+
+
+def evaluate(
+    policies: Policies,
+    environment: envs.Environment,
+    targets: Sequence[float],
+    episodes: int = 10,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Sweep:
+    """Condition every policy on every target return, `episodes` times each.
+
+    An unconditioned method is evaluated once, whatever the targets. Episode e of a policy begins in the same
+    state for every target and method, so that they are compared on equal terms.
+
+    Args:
+        progress: called with the number of timesteps done; where episodes take turns, as a fraction of all.
+    """
+    try:
+        wanted = np.unique(np.array([float(target) for target in targets]))
+    except (TypeError, ValueError):
+        wanted = np.array([])
+    if not wanted.size or not np.isfinite(wanted).all():
+        raise InputError(f"targets must be at least one finite number; got {targets!r}")
+    spec = policies.spec
+    wanted = wanted if spec.method.is_conditioned else np.zeros(1)  # which the policy does not read
+    require(episodes >= 1, "episodes", episodes, "at least 1")
+    require(seed >= 0, "seed", seed, "at least 0")
+    shape = (len(policies.seeds), len(wanted), episodes)
+    memory.check_evaluation(spec, *shape)
+    simulator = envs.make(environment, int(np.prod(shape)))
+    try:
+        discrete = isinstance(spec.actions, Discrete)
+        size = (math.prod(spec.observations.shape), spec.actions.size)
+        compatibility.compare("the policy", *size, discrete, simulator, envs.describe(environment))
+        rollouts = roll_out(
+            spec,
+            policies.parameters,
+            np.broadcast_to(wanted[:, None], shape).reshape(-1),
+            [reset_seed(seed, s, e) for s in policies.seeds for _ in wanted for e in range(episodes)],
+            simulator,
+            one_at_a_time=envs.takes_turns(environment),
+            overlapping=envs.is_batched(environment),
+            progress=progress,
+        )
+    finally:
+        simulator.close()
+    sweep = Sweep(
+        method=spec.method.name,
+        seeds=np.asarray(policies.seeds, np.int64),
+        targets=wanted,
+        returns=rollouts.returns.reshape(shape),
+        lengths=rollouts.lengths.reshape(shape),
+    )
+    return sweep if spec.method.is_conditioned else sweep.once()
+
+
+def evaluate_run(
+    directory: Path,
+    policies: Policies,
+    environment: str,
+    targets: tuple[float, ...],
+    episodes: int,
+    progress: Callable[[int], None] | None = None,
+    before_writing: Callable[[], None] = lambda: None,
+) -> tuple[Sweep, DatasetSummary]:
+    """Evaluate policies at every target return, and write results.csv and summary.json.
+
+    Args:
+        progress: called with the number of timesteps done.
+        before_writing: may raise, and then nothing is written.
+    """
+    sweep = evaluate(policies, environment, targets, episodes, progress=progress)
+    stored = DatasetSummary.from_json(run_directory.read_config(directory)["dataset"])
+    dataset = dataclasses.replace(stored, environment=environment)
+    versions, warnings = run_directory.versions(), read_warnings(directory)
+    summary = summary_of([sweep], dataset, {sweep.method: versions}, {sweep.method: warnings})
+    write_results(directory, [sweep], summary, before_replacing=before_writing)
+    return sweep, dataset

@@ -1,0 +1,265 @@
+"""Trained policies to act with: they track their history and remaining return-to-go, and normalize inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from numbers import Number
+from pathlib import Path
+from typing import Any, TypedDict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cwbc.core.acting import History, act
+from cwbc.core.diagnostics import training_warnings
+from cwbc.core.layers import Parameters
+from cwbc.core.methods import Training, to_json
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.spaces import Vector
+from cwbc.runs.run_directory import RunProgress, read_config, read_metrics
+from cwbc.system import tensor_files
+from cwbc.system.errors import InputError
+from cwbc.system.tensor_files import CHECKPOINT
+from cwbc.system.typed_json import decode
+
+_STATISTICS = ("observation_mean", "observation_deviation")  # names of tensors in files
+
+_act = jax.jit(act, static_argnums=0)
+
+
+class Policy:
+    """One trained policy: `begin(target)`, then `act(observation, reward)` at every step."""
+
+    def __init__(self, spec: PolicySpec, parameters: Parameters, about: dict[str, Any] | None = None) -> None:
+        self.spec = spec
+        self.parameters = parameters
+        self.about = about or {}
+        self._history: History | None = None
+
+    def __repr__(self) -> str:
+        known = [f"{name}={self.about[name]!r}" for name in ("dataset", "seed") if name in self.about]
+        return f"Policy({', '.join([repr(self.spec.method.name), *known])})"
+
+    def begin(self, target: ArrayLike) -> None:
+        """Begin one episode (a number) or several at once (a sequence), each with its target return."""
+        targets = _numbers(target)
+        if targets is None or targets.ndim > 1 or not targets.size or not _fit(targets):
+            raise InputError(
+                f"a target is a finite number, or a sequence of at least one; got {_short(target)}"
+            )
+        self._remaining = targets
+        self._timestep = 0
+        self._history = History.empty(self.spec, self._remaining.size)
+
+    def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[Any]:
+        """The action for an observation; `reward` is that of the previous action (none at the first step)."""
+        if self._history is None:
+            raise InputError("call begin(target) before act(observation)")
+        observations = self._observations(observation)
+        self._spend(reward)
+        self._history, actions = _act(
+            self.spec.form,
+            self.parameters,
+            self._history,
+            np.int32(self._timestep),
+            self.spec.observations.received(observations).reshape(-1, *self.spec.observations.shape),
+            self.spec.standardized(self._remaining, self._timestep).reshape(-1),
+        )
+        self._timestep += 1
+        return np.asarray(actions).reshape((*self._remaining.shape, *actions.shape[1:]))
+
+    def _observations(self, observation: ArrayLike) -> NDArray[Any]:
+        numbers, space = _numbers(observation), self.spec.observations
+        expected = (*self._remaining.shape, *space.shape)
+        if numbers is None:
+            raise InputError(f"an observation is numbers of shape {expected}; got {_short(observation)}")
+        with np.errstate(over="ignore"):
+            observations = numbers.astype(np.float32)
+        if observations.shape != expected:
+            raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
+        valid = np.isfinite(observations)
+        if not isinstance(space, Vector):
+            valid &= (observations >= 0) & (observations <= 255) & (observations % 1 == 0)
+        if not valid.all():  # before anything is remembered: the next observation may be all right
+            place = np.argwhere(~valid)[0].tolist()
+            kind = "finite numbers" if isinstance(space, Vector) else "bytes, 0 to 255"
+            raise InputError(f"an observation is {kind}; got {observations[tuple(place)]} at {place}")
+        return observations
+
+    def _spend(self, reward: ArrayLike | None) -> None:
+        if self._timestep == 0:
+            if reward is not None:
+                raise InputError("the first act of an episode takes no reward: there is no previous action")
+            return
+        if reward is None:
+            raise InputError("act needs the reward of the previous action from the second step on")
+        rewards = _numbers(reward)
+        if rewards is None:
+            raise InputError(f"a reward is a number; got {_short(reward)}")
+        if rewards.shape != self._remaining.shape:
+            raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
+        if not _fit(rewards) or not _fit(self._remaining - rewards):
+            raise InputError(f"a reward is a finite number; got {_short(reward)}")
+        self._remaining = self._remaining - rewards
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything that acting needs to one file."""
+        tensors = tensor_files.flatten("parameters", self.parameters) | statistics(self.spec)
+        tensor_files.write(Path(path), tensors, {"design": self.spec.to_json(), "about": self.about})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], seed: int | None = None) -> Policy:
+        """The policy of a saved file, or of one seed (by default the first) of a run directory."""
+        path = Path(path)
+        if path.is_dir():
+            return Policies.load(path).policy(seed)
+        if not path.exists():
+            raise InputError(f"no policy at {path}: no such file or run directory")
+        description = tensor_files.read_description(path)
+        if "step" in description:  # the checkpoint of a run
+            return Policies.load(path).policy(seed)
+        loaded = _read(path)
+        if seed is not None and loaded.about.get("seed") != seed:
+            found = f"the policy of seed {loaded.about['seed']}" if "seed" in loaded.about else "one policy"
+            raise InputError(f"{path} holds {found}, not that of seed {seed}; load it without a seed")
+        return cls(loaded.spec, loaded.parameters, loaded.about)
+
+
+@dataclasses.dataclass(frozen=True)
+class Policies:
+    """The result of one training: a policy per seed, stacked."""
+
+    spec: PolicySpec
+    parameters: Parameters = dataclasses.field(repr=False)  # [seed, ...]
+    seeds: tuple[int, ...]
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # about their training
+
+    def policy(self, seed: int | None = None) -> Policy:
+        """The policy of one seed, by default the first."""
+        seed = self.seeds[0] if seed is None else seed
+        if seed not in self.seeds:
+            raise InputError(f"no seed {seed}; trained were {', '.join(map(str, self.seeds))}")
+        row = self.seeds.index(seed)
+        parameters = jax.tree.map(lambda x: x[row], self.parameters)
+        return Policy(self.spec, parameters, {**self.about, "seed": seed})
+
+    @classmethod
+    def load(cls, run: str | os.PathLike[str]) -> Policies:
+        """The policies of a run whose training has finished, by its directory or its checkpoint."""
+        path = Path(run)
+        path = path if path.is_file() else path / CHECKPOINT
+        if not path.exists():
+            raise InputError(f"{run} holds no trained run: {CHECKPOINT} is missing")
+        description = tensor_files.read_description(path)
+        if "step" not in description:
+            raise InputError(f"{path} is a policy, not a run's checkpoint")
+        progress = RunProgress.read(path)
+        steps = progress.steps
+        if path != Path(run):
+            with contextlib.suppress(InputError):  # the checkpoint is enough where it was copied alone
+                steps = max(steps, read_config(path.parent)["training"]["steps"])
+        if progress.step < steps:
+            done = f"{progress.step} of {steps} steps"
+            raise InputError(f"{run}: training has stopped at {done}; run the same command to finish it")
+        loaded = _read(path, progress.seeds)
+        if path == Path(run):
+            return loaded
+        method = to_json(loaded.spec.method)
+        warnings = training_warnings(read_metrics(path.parent), loaded.seeds, method)
+        return dataclasses.replace(loaded, warnings=tuple(warnings))
+
+
+class _Described(TypedDict):
+    """The description of a policy's file."""
+
+    design: dict[str, Any]
+    about: dict[str, Any]
+
+
+class _About(TypedDict):
+    """The provenance of a run's policies."""
+
+    dataset: str
+    content_hash: str
+    environment: str | None
+    lowest_return: float
+    best_return: float
+
+
+def statistics(spec: PolicySpec) -> dict[str, NDArray[Any]]:
+    """The statistics of the observations as tensors of a file; empty for images."""
+    return dict(zip(_STATISTICS, spec.observations.arrays, strict=False))
+
+
+def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
+    """The policies of a file, without the optimizer's state; without seeds, one that is not stacked."""
+    tensors, description = tensor_files.read(path, _acts)
+    described = decode(_Described, description, f"{path}, description")
+    if seeds:
+        decode(_About, described["about"], f"{path}, about")
+    spec = PolicySpec.from_json(described["design"], f"{path}, design")
+    if isinstance(spec.observations, Vector):
+        found = _checked_statistics(path, tensors, len(spec.observations.mean))
+        spec = PolicySpec.from_json(described["design"], f"{path}, design", found)
+    # Before shapes are computed, which takes long for millions of layers.
+    layers = getattr(getattr(spec.method.learner, "network", None), "layers", 0)
+    if layers > len(tensors):
+        raise InputError(
+            f"{path}, design.method.network.layers is {layers}, but there are {len(tensors)} tensors"
+        )
+
+    def initial(key: jax.Array) -> Parameters:
+        return spec.method.learner.initialize(spec, Training(), key).parameters
+
+    key = jax.random.key(0)
+    initial_of = (jax.vmap(initial), jax.random.split(key, len(seeds))) if seeds else (initial, key)
+    try:
+        like = jax.eval_shape(*initial_of)
+    except (TypeError, ValueError, OverflowError) as error:  # impossible sizes
+        raise InputError(f"{path}, design: no network has these sizes: {error}") from error
+    parameters = tensor_files.unflatten(path, "parameters", like, tensors)
+    return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, described["about"])
+
+
+def _checked_statistics(path: Path, tensors: dict[str, NDArray[Any]], size: int) -> tuple[Any, Any]:
+    for name in _STATISTICS:
+        if name not in tensors:
+            raise InputError(f"{path} lacks the tensor {name}")
+        tensor_files.check_tensor(path, name, tensors[name], (size,), np.dtype(np.float32))
+    mean, std = (tensors[name] for name in _STATISTICS)
+    if not (std > 0).all():
+        raise InputError(
+            f"{path}: the tensor observation_deviation has {std.min()}; expected only more than 0"
+        )
+    return mean, std
+
+
+def _acts(name: str) -> bool:
+    """Whether acting needs a tensor; those of the optimizer are for training only."""
+    return name.startswith("parameters/") or name in _STATISTICS
+
+
+def _numbers(values: Any) -> NDArray[np.float64] | None:
+    """Values as an array, or None where they are no numbers: NumPy would take the text "600" for one."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O" and not all(isinstance(each, Number) for each in array.flat):
+            return None  # such as None, which would become NaN
+        return None if array.dtype.kind in "USMmc" else array.astype(np.float64)
+    except (TypeError, ValueError):  # lists of lists of several lengths, complex objects
+        return None
+
+
+def _fit(numbers: NDArray[np.float64]) -> bool:
+    """Whether numbers are finite in float32, too, which networks compute in."""
+    return bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"

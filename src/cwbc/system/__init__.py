@@ -1,0 +1,1 @@
+"""What every layer uses: errors, files, formatting, progress, Ctrl-C."""

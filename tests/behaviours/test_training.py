@@ -1,0 +1,200 @@
+"""The whole loop on environments that take no time: learning, snapshots, resuming, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toys import AIM
+
+from cwbc.behaviours import snapshots
+from cwbc.behaviours.rollouts import evaluate
+from cwbc.behaviours.sac import SAC
+from cwbc.behaviours.snapshots import EVALUATION_SEED, Snapshot
+from cwbc.behaviours.training import Collector, train
+from cwbc.behaviours.training_files import BehaviourTraining, checkpointed, resume_step
+from cwbc.core.training import Interrupted
+from cwbc.system import tensor_files
+from cwbc.system.errors import InputError
+from cwbc.system.files import locked
+
+SETTINGS = SAC(
+    copies=8,
+    updates=4,
+    batch=64,
+    capacity=2000,  # of all replays here, and those of the commands' tests: another size compiles anew
+    warmup=400,
+    actor_width=16,
+    critic_width=32,
+    actor_rate=3e-3,
+    critic_rate=3e-3,
+)
+
+
+def train_to(
+    steps: int,
+    directory: Path,
+    seeds: tuple[int, ...] = (3, 4),
+    episodes: int = 1,
+    stop_at: int | None = None,
+    **options: Any,
+) -> int:
+    """Train, but stop at an earlier step where one is given; the step of the checkpoint."""
+    training = BehaviourTraining(AIM, SETTINGS, seeds, episodes)
+    if stop_at is None:
+        train(training, steps, directory, **options)
+    else:
+        seen = [0]
+        options |= {"progress": seen.append, "should_stop": lambda: seen[-1] >= stop_at}
+        with pytest.raises(Interrupted):
+            train(training, steps, directory, **options)
+    return int(checkpointed(directory)["step"])
+
+
+def test_a_learner_finds_the_mark_and_leaves_snapshots(tmp_path: Path) -> None:
+    steps: list[int] = []
+    recorded: list[list[Snapshot]] = []
+    command = "cwbc behaviours train"
+    done = train_to(
+        2800, tmp_path, episodes=20, command=command, progress=steps.append, record=recorded.append
+    )
+    assert done == steps[-1] == 2800
+    assert not (tmp_path / "replay.npy").exists()
+    for row, seed in enumerate((3, 4)):
+        own = snapshots.read(tmp_path / f"seed-{seed}")
+        # The beginning, then 1000, 1120, 1254, ..., and the end.
+        assert [one.steps for one in own.snapshots[:4]] == [0, 1000, 1120, 1256]
+        assert own.snapshots[-1].steps == 2800
+        assert own.snapshots == tuple(new[row] for new in recorded)
+        assert (own.seed, own.episodes, own.command) == (seed, 20, command)
+        last = own.snapshots[-1]
+        assert last.deterministic.mean > 4 > own.snapshots[0].deterministic.mean  # of 5 at best
+        for noisy, stored in ((False, last.deterministic), (True, last.stochastic)):
+            again = evaluate(AIM, [own.policy(last)], 20, EVALUATION_SEED, noisy).mean()
+            assert again == pytest.approx(stored.mean, rel=1e-5)
+
+
+def test_a_stopped_training_resumes_with_all_its_transitions(tmp_path: Path) -> None:
+    assert train_to(2000, tmp_path, stop_at=1200) == 1200
+    replay = np.load(tmp_path / "replay.npy", mmap_mode="r")
+    assert (replay[:, :1200, 4] != 0).all()  # where the next mark stands
+    assert not replay[:, 1200:].any()
+    assert train_to(800, tmp_path) == 1200  # fewer steps than are done: nothing is lost
+    before = snapshots.read(tmp_path / "seed-3").snapshots
+    steps: list[int] = []
+    assert train_to(2000, tmp_path, progress=steps.append) == 2000
+    assert steps[0] == 1208
+    after = snapshots.read(tmp_path / "seed-3")
+    assert after.snapshots[: len(before)] == before
+    assert after.snapshots[-1].stochastic.mean > before[0].stochastic.mean
+    assert train_to(2000, tmp_path) == 2000  # nothing is left to do
+    with pytest.raises(InputError, match=r"trained with seeds \[3, 4\], not \[3, 5\]; give another --out"):
+        train_to(2000, tmp_path, (3, 5))
+    with pytest.raises(InputError, match="trained to its end, 2,000 steps"):
+        train_to(2400, tmp_path)
+    # The same training never starts over.
+    assert train_to(800, tmp_path, overwrite=True) == 2000
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_bytes(b"damaged"), "replay.npy is damaged"),
+        (lambda path: np.save(path, np.zeros((1, 2000, 5), np.float32)), "the replay of another training"),
+        (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "replay.npy is no plain file"),
+    ],
+)
+def test_a_damaged_replay_is_refused_and_can_be_overwritten(
+    tmp_path: Path, damage: Any, message: str
+) -> None:
+    train_to(2000, tmp_path, stop_at=16)
+    damage(tmp_path / "replay.npy")
+    with pytest.raises(InputError, match=f"{message}.*; give another --out, or --overwrite"):
+        train_to(2000, tmp_path)
+    training = BehaviourTraining(AIM, SETTINGS, (3, 4), 1)
+    assert resume_step(tmp_path, training, 2000, overwrite=True) == 0
+
+
+def test_what_came_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
+    assert train_to(2000, tmp_path, stop_at=8) == 8
+    folder = tmp_path / "seed-3"
+    (folder / "000000500.safetensors").write_bytes(b"of a run that was killed")
+    (folder / "mine.safetensors").write_bytes(b"of somebody else")
+    train_to(480, tmp_path)
+    names = {path.name for path in folder.glob("*.safetensors")}
+    assert names == {"000000000.safetensors", "000000480.safetensors", "mine.safetensors"}
+
+
+def test_snapshots_without_their_checkpoint_are_not_overwritten(tmp_path: Path) -> None:
+    train_to(80, tmp_path)
+    (tmp_path / "learner.safetensors").unlink()
+    with pytest.raises(InputError, match="holds other files, such as seed-3; give another --out, or --over"):
+        train_to(80, tmp_path)
+    assert train_to(80, tmp_path, overwrite=True) == 80
+
+
+def test_starting_over_leaves_nothing_of_another_training(tmp_path: Path) -> None:
+    train_to(80, tmp_path, (0, 1))
+    train_to(80, tmp_path, (0, 3), overwrite=True)
+    assert sorted(path.parent.name for path in tmp_path.glob("*/manifest.json")) == ["seed-0", "seed-3"]
+    assert not list((tmp_path / "seed-1").iterdir())
+    (tmp_path / "learner.safetensors").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="is not a file that cwbc saved"):
+        train_to(80, tmp_path, (0, 3))
+    assert train_to(80, tmp_path, (0, 3), overwrite=True) == 80
+
+
+def test_a_training_resumes_from_what_a_kill_leaves(tmp_path: Path) -> None:
+    """An earlier checkpoint is put back, as if the process had been killed before the next one."""
+    train_to(2000, tmp_path, stop_at=1080)
+    checkpoint = tmp_path / "learner.safetensors"
+    saved = checkpoint.read_bytes()
+    state, _ = tensor_files.read(checkpoint)
+    train_to(2000, tmp_path, stop_at=1400)
+    assert snapshots.read(tmp_path / "seed-3").snapshots[-1].steps == 1256
+    checkpoint.write_bytes(saved)
+    assert resume_step(tmp_path, BehaviourTraining(AIM, SETTINGS, (3, 4), 1), 2000, overwrite=False) == 1080
+    train_to(2000, tmp_path, stop_at=1088)
+    own = snapshots.read(tmp_path / "seed-3")
+    assert [one.steps for one in own.snapshots] == [0, 1000]
+    assert {path.name for path in own.folder.glob("*.safetensors")} == {one.file for one in own.snapshots}
+    # One batch of experience later: nothing was learned from it yet, and nothing forgotten.
+    after, _ = tensor_files.read(checkpoint)
+    np.testing.assert_array_equal(after["state/targets/first/weight"], state["state/targets/first/weight"])
+
+
+def test_a_seed_alone_is_that_seed_in_a_stack(tmp_path: Path) -> None:
+    train_to(2000, tmp_path / "both", episodes=2, stop_at=480)
+    train_to(2000, tmp_path / "alone", (4,), episodes=2, stop_at=480)
+    both, alone = (snapshots.read(tmp_path / where / "seed-4").snapshots for where in ("both", "alone"))
+    assert both == alone
+    assert snapshots.read(tmp_path / "both" / "seed-3").snapshots[0] != both[0]
+    states = [tensor_files.read(tmp_path / where / "learner.safetensors")[0] for where in ("both", "alone")]
+    assert states[0].keys() == states[1].keys()
+    for name, of_both in states[0].items():
+        np.testing.assert_allclose(of_both[1], states[1][name][0], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_two_processes_do_not_train_in_one_place(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / ".lock", "busy"),
+        pytest.raises(InputError, match="another process is training in"),
+    ):
+        train_to(80, tmp_path)
+
+
+def test_rows_keep_where_an_episode_ended_and_a_time_limit_is_no_termination() -> None:
+    collector = Collector(AIM, (0, 1), 3)
+    for _ in range(5):
+        before = collector.observations.copy()
+        rows = collector.step(np.zeros((2, 3, 1), np.float32))
+        np.testing.assert_array_equal(rows[..., 0], before[..., 0])
+        assert not rows[..., 3].any()
+    assert not np.isin(rows[..., 4], collector.observations).any()  # they were reset after the fifth step
+
+
+def test_discrete_actions_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="CartPole-v1 has no bounded continuous actions"):
+        train(BehaviourTraining("CartPole-v1", SETTINGS, (3, 4)), 10, tmp_path)

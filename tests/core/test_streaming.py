@@ -1,0 +1,84 @@
+"""Windows from host memory: every row against plain indexing, and the order of work on the device."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import toy_data
+
+from cwbc.core import streaming, trajectories
+from cwbc.core.learners import Columns
+from cwbc.core.methods import Training, parse
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.sampling import Choice, RandomNumbers, choose, in_host_memory, to_device
+from cwbc.core.sampling import gathered as gathered_on_device
+from cwbc.core.streaming import gathered, lots
+
+TRAINING = Training(steps=40, batch_size=8, context=5)
+DATA, METHOD = toy_data(), parse("rvs+cwbc")
+SPEC = PolicySpec.fit(METHOD, DATA, TRAINING)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_gathering_is_indexing(discrete: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trajectories, "_BLOCK", 7)  # many pieces, the last of them shorter
+    data = toy_data(discrete=discrete)
+    columns = Columns(data.observations, data.actions, {"returns_to_go": data.returns_to_go})
+    rows, frames = np.random.default_rng(0).integers(0, data.steps, (2, 2, 3, 4, 5), np.int32)
+    with ThreadPoolExecutor(3) as pool:
+        found = gathered(columns, rows, frames, pool)
+    expected = Columns(
+        data.observations[frames], data.actions[rows], {"returns_to_go": data.returns_to_go[rows]}
+    )
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert found.observations.shape == (2, 3, 4, 5, 2)
+    assert found.actions.dtype == data.actions.dtype
+
+
+def test_data_on_the_device_is_one_lot() -> None:
+    source = to_device(DATA, METHOD)
+    (lot,) = lots(SPEC, source, TRAINING, (0, 5), 30, 120)
+    assert (lot.first_step, lot.length) == (30, 120)
+    assert lot.columns is source.columns
+
+
+def test_lots_have_the_rows_that_their_steps_choose() -> None:
+    source, seeds = in_host_memory(DATA, METHOD), (0, 5)
+    found = list(lots(SPEC, source, TRAINING, seeds, 30, 120))
+    assert [(lot.first_step, lot.length) for lot in found] == [(30, 50), (80, 50), (130, 20)]
+    for lot in found:
+        assert lot.columns.actions.shape == (2, lot.length, 8, 5, 1)
+        for place, number in ((0, 0), (1, lot.length - 1)):
+            step = jnp.int32(lot.first_step + number)
+            random = RandomNumbers.of(jnp.uint32(seeds[place]), step, TRAINING.batch_size)
+            choice: Choice = jax.device_get(
+                choose(random, source.episodes, SPEC.observations, TRAINING.context)
+            )
+            mine = jax.tree.map(lambda x, place=place, number=number: x[place][number], lot.columns)
+            jax.tree.map(np.testing.assert_array_equal, mine, gathered_on_device(source.columns, choice))
+
+
+def test_a_lot_is_chosen_before_the_training_on_the_one_before_it_and_gathered_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+    program, plain = streaming._choice_program, streaming.gathered
+
+    def choosing(*arguments: Any) -> Any:
+        events.append("choose")
+        return program(*arguments)
+
+    def gathering(*arguments: Any) -> Any:
+        events.append("gather")
+        return plain(*arguments)
+
+    monkeypatch.setattr(streaming, "_choice_program", choosing)
+    monkeypatch.setattr(streaming, "gathered", gathering)
+    for _ in lots(SPEC, in_host_memory(DATA, METHOD), TRAINING, (0,), 0, 150):
+        events.append("train")
+    assert " ".join(events) == "choose choose gather train choose gather train gather train"

@@ -1,0 +1,176 @@
+"""Datasets made on the spot: by name, of a size, once; from the package's behaviours or one's own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+import cwbc
+from cwbc.behaviours import TASKS, snapshots
+from cwbc.data import activity, generated, store
+from cwbc.data.generated import CATALOGUE, DatasetSpec
+from cwbc.system.errors import InputError
+
+Said = pytest.CaptureFixture[str]
+HOPPER = "cwbc/hopper/medium-v0"
+OWN = Path(snapshots.__file__).parent / "zoo" / "hopper"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+
+
+def make(*arguments: str) -> int:
+    return run("data", "make", *arguments)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_all_fifteen_can_be_made(name: str) -> None:
+    entry = DatasetSpec.of(name, 4000).generate()
+    data = cwbc.load(name)
+    assert data.content_hash == entry.content_hash
+    assert 2000 < data.steps <= 4000
+    assert data.horizon == 1000
+    _, task, version = name.split("/")
+    assert (data.environment or "").lower().startswith(task)
+    expert = snapshots.shipped(task).expert.stochastic.mean
+    low, high = {
+        "random": (-0.05, 0.05),
+        "medium": (0.2, 0.6),
+        "medium-replay": (0, 0.3),
+        "medium-expert": (0.3, 0.8),
+        "expert": (0.75, 1.1),
+    }[version.removesuffix("-v0")]
+    assert low < data.returns.mean() / expert < high
+
+
+def test_sizes() -> None:
+    full = {name: DatasetSpec.of(name, "full").size for name in CATALOGUE}
+    assert full["cwbc/hopper/medium-replay-v0"] == 402_000
+    assert full["cwbc/walker2d/medium-replay-v0"] == 302_000
+    assert full["cwbc/halfcheetah/medium-replay-v0"] == 202_000
+    assert {full[f"cwbc/{task}/medium-expert-v0"] for task in TASKS} == {2_000_000}
+    others = itertools.product(TASKS, ("random", "medium", "expert"))
+    assert {full[f"cwbc/{task}/{quality}-v0"] for task, quality in others} == {1_000_000}
+    assert {DatasetSpec.of(name).size for name in CATALOGUE} == {200_000}
+    own = DatasetSpec.of("my/medium-replay-v0", "full", OWN)
+    assert own.size == snapshots.shipped("hopper").medium.steps  # all that the learner went through
+
+
+def test_a_dataset_is_made_once(capsys: Said) -> None:
+    assert make(HOPPER, "--size", "3000") == 0
+    said = capsys.readouterr().err
+    assert f"{HOPPER}: " in said
+    assert f"`cwbc data show {HOPPER}`" in said
+    (file,) = (store.root() / HOPPER).glob("*.hdf5")
+    made_at = file.stat().st_mtime_ns
+    assert make(HOPPER, "--size", "3000") == 0
+    assert f"{HOPPER} is here already" in capsys.readouterr().err
+    assert file.stat().st_mtime_ns == made_at
+    assert make(HOPPER, "--size", "4000") == 2
+    assert f"from `cwbc data make {HOPPER} --size 3000`; --overwrite replaces it" in capsys.readouterr().err
+    assert make(HOPPER, "--size", "4000", "--overwrite") == 0
+    assert cwbc.load(HOPPER).steps > 3000
+    capsys.readouterr()
+    assert run("data", "list") == 0
+    listed = capsys.readouterr().out
+    assert listed.count(HOPPER) == 1
+    assert "cwbc/walker2d/expert-v0" in listed
+
+
+def test_a_mistyped_name_is_told_the_near_ones() -> None:
+    with pytest.raises(InputError, match="did you mean 'cwbc/hopper/medium-replay-v0'"):
+        cwbc.load("cwbc/hopper/mediumreplay-v0")
+
+
+def test_a_name_is_made_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = DatasetSpec.of(HOPPER, 3000)
+    monkeypatch.setattr(generated.DatasetSpec, "of", lambda name: small)
+    assert activity(HOPPER) == (f"generating {HOPPER}", "steps")
+    assert cwbc.load(HOPPER).name == HOPPER
+    assert store.names() == [HOPPER]
+    assert activity(HOPPER) == (f"reading {HOPPER}", "values")
+
+
+def test_own_behaviours_make_datasets_of_any_name(capsys: Said) -> None:
+    assert make("lab/hop/expert-v3", "--behaviours", str(OWN), "--size", "2000") == 0
+    data = cwbc.load("lab/hop/expert-v3")
+    assert data.environment == "Hopper-v4"
+    assert data.returns.mean() > 3000
+    assert data.content_hash != DatasetSpec.of("cwbc/hopper/expert-v0", 2000).generate().content_hash
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["cwbc/hoper/medium-v0"], "did you mean 'cwbc/hopper/medium-v0'"),
+        (["medium"], "unknown dataset to generate 'medium'"),
+        ([HOPPER, "--size", "many"], "at most 100,000,000, or full; got many"),
+        ([HOPPER, "--size", "0"], "--size must be a number of steps, at most 100,000,000, or full; got 0"),
+        ([HOPPER, "--size", "9" * 20], "at most 100,000,000, or full; got 9999"),
+        ([HOPPER, "--size", "3"], "--size 3 is shorter than the first episode of Hopper-v4"),
+        (["my/hopper", "--behaviours", str(OWN)], "a name is like pendulum/medium-replay-v0"),
+        ([HOPPER, "--behaviours", str(OWN)], "choose another, such as my/hopper/medium-v0"),
+        (["my/medium-v0", "--behaviours", "nowhere"], "nowhere holds no behaviour policies"),
+    ],
+)
+def test_mistakes_are_told(arguments: list[str], why: str, capsys: Said) -> None:
+    assert make(*arguments) == 2
+    assert why in capsys.readouterr().err
+    assert store.names() == []
+
+
+def test_what_is_damaged_is_made_again(capsys: Said) -> None:
+    make(HOPPER, "--size", "2000")
+    (file,) = (store.root() / HOPPER).glob("*.hdf5")
+    file.unlink()
+    assert make(HOPPER, "--size", "2000", "--overwrite") == 0
+    assert cwbc.load(HOPPER).steps > 1000
+    (store.root() / HOPPER / store.MANIFEST).write_text("{")
+    assert make(HOPPER, "--size", "2000") == 2
+    assert make(HOPPER, "--size", "2000", "--overwrite") == 0
+    assert cwbc.load(HOPPER).steps > 1000
+
+
+def test_other_behaviours_in_the_same_folder_make_other_data(tmp_path: Path, capsys: Said) -> None:
+    folder = tmp_path / "trained"
+    shutil.copytree(OWN, folder)
+    arguments = ["my/expert-v0", "--behaviours", str(folder), "--size", "2000"]
+    assert make(*arguments) == make(*arguments) == 0
+    shutil.rmtree(folder)
+    shutil.copytree(OWN.with_name("walker2d"), folder)
+    capsys.readouterr()
+    assert make(*arguments) == 2
+    assert "--overwrite replaces it" in capsys.readouterr().err
+
+
+def test_who_comes_second_waits_and_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = DatasetSpec.of(HOPPER, 2000)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: spec.generate(), range(2))
+    assert first == second
+
+
+def test_its_names_are_not_for_others(tmp_path: Path) -> None:
+    source = DatasetSpec.of("my/medium-v0", 2000, OWN).generate().path
+    assert run("data", "import", str(source), "--name", HOPPER) == 2
+
+
+def test_a_kill_leaves_nothing_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "adopt", killed)
+        with pytest.raises(KeyboardInterrupt):
+            DatasetSpec.of(HOPPER, 2000).generate()
+    assert store.names() == []
+    assert DatasetSpec.of(HOPPER, 2000).generate().steps > 1000
