@@ -1,4 +1,4 @@
-"""What a training writes: one checkpoint, the replays' transitions, and snapshots that a thread evaluates."""
+"""The files of a training: a checkpoint, the replays' transitions, and snapshots that a thread evaluates."""
 
 from __future__ import annotations
 

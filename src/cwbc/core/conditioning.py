@@ -1,4 +1,4 @@
-"""What a policy is conditioned on: nothing, the return-to-go, or its average per remaining step.
+"""Conditions of a policy: the return-to-go, or its average per remaining step.
 
 Unless the paper's scale is chosen, compiled programs do not depend on the unit of the rewards: `standardized`
 divides it out in float64 on the host, and calling the condition computes the network's input from that.

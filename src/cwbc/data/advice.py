@@ -1,4 +1,4 @@
-"""What the statistics of a dataset mean for training: each sentence is true whenever its condition is."""
+"""Advice for training from the statistics of a dataset: each sentence holds whenever its condition does."""
 
 from __future__ import annotations
 

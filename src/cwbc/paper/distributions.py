@@ -1,4 +1,4 @@
-"""What a weighting makes of a dataset's returns: histograms before and after, as a chart."""
+"""The returns of a dataset, and those that a weighting samples from it, as a chart."""
 
 from __future__ import annotations
 

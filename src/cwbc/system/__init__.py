@@ -1,1 +1,1 @@
-"""What every layer uses: errors, files, formatting, progress, Ctrl-C."""
+"""Errors, files, formatting, progress and Ctrl-C, which every layer uses."""
