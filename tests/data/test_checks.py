@@ -158,6 +158,57 @@ def test_quantities_that_are_taken_as_choices() -> None:
     assert text in found
 
 
+@pytest.mark.parametrize("value", [-999, 999, -9999, 99_999, -1e9, 1e5, -32_768])
+@pytest.mark.parametrize("key", ["observations", "actions", "rewards"])
+def test_a_repeated_value_that_stands_for_a_missing_one(key: str, value: float) -> None:
+    generator = np.random.default_rng(0)
+    arrays: dict[str, Any] = {
+        "observations": generator.normal(size=(40, 2)),
+        "actions": generator.uniform(-1, 1, (40, 2)),
+        "rewards": generator.uniform(0, 2, (40, 1)),
+    }
+    ends = np.arange(40) % 10 == 9
+    column = arrays[key].shape[1] - 1
+    arrays[key][[3, 17, 18], column] = value
+
+    def sentinels() -> list[str]:
+        data = from_arrays("odd", **arrays, terminals=ends, timeouts=ends)
+        return [text for text in warned(data, reward_name="rewards[0]") if "far outside" in text]
+
+    (text,) = sentinels()
+    assert text.startswith(f"{key}[{column}] is {value:g} in 3 rows, far outside the others, ")
+    remedy = "if it stands for a missing value, replace it or drop those rows"
+    assert text.endswith(f": row 3 (episode 0, step 3) and 2 more; {remedy}")
+    arrays[key][[17, 18], column] = 0.5  # a single one is an outlier
+    assert not sentinels()
+    arrays[key][[3, 17], column] = -100  # a penalty
+    assert not sentinels()
+
+
+def test_ordinary_columns_have_no_sentinels() -> None:
+    counter, coarse = np.arange(1000) % 1000, np.arange(1000) % 2 * 1000
+    clipped = np.clip(np.random.default_rng(0).normal(0, 1000, 1000), -999, 999)
+    observations = np.stack([counter, counter - 999, coarse, clipped, np.full(1000, 999.0)], axis=1)
+    assert not any("far outside" in text for text in warned(wide(np.repeat(observations, 2, axis=0))))
+
+
+def test_actions_that_are_numbered_from_1() -> None:
+    observations = np.random.default_rng(0).normal(size=(6, 1))
+
+    def numbered(*actions: int, count: int | None = None) -> list[str]:
+        data = dataclasses.replace(wide(observations, np.array(actions)), action_count=count)
+        return [text for text in warned(data) if "never 0" in text]
+
+    assert numbered(1, 2, 3, 3, 1, 2) == [
+        "actions has the values 1 to 3 and never 0; actions are numbered from 0, so a policy could choose "
+        "one that does not exist: subtract 1"
+    ]
+    assert not numbered(1, 2, 0, 2, 1, 2)
+    assert not numbered(1, 3, 3, 3, 1, 1)  # 2 is missing, too: some actions are rare
+    assert not numbered(1, 1, 1, 1, 1, 1)
+    assert not numbered(1, 2, 3, 3, 1, 2, count=4)  # the environment has an action 0
+
+
 def test_rows_that_were_logged_twice() -> None:
     generator = np.random.default_rng(0)
     rows = np.array([0, 1, 2, 3, 2, 4, 5, 6, 7, 5])

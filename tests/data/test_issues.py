@@ -33,10 +33,8 @@ def test_a_rejection_tells_the_first_error_and_counts_the_others() -> None:
     assert many.issues == (warning, *errors)
 
 
-def shown(origin: Origin, starts: Any, steps: Any, value: Any = None) -> list[str]:
-    return [
-        str(location) for location in origin.issue("error", "odd", "", starts, steps, value=value).locations
-    ]
+def shown(origin: Origin, starts: Any, steps: Any, values: Any = None) -> list[str]:
+    return list(map(str, origin.issue("error", "odd", "", starts, steps, values=values).locations))
 
 
 def test_locations_are_in_episodes_and_in_the_source() -> None:
@@ -51,7 +49,7 @@ def test_locations_are_in_episodes_and_in_the_source() -> None:
     ]
     rows = np.array([5, 4, 3, 2, 1, 0])
     origin = Origin("x", rows=rows, unit="line", first_row=2, episodes=["a", "b", "c"])
-    assert shown(origin, starts, steps, lambda step: f"v{step}") == [
+    assert shown(origin, starts, steps, ["v2", "v3", "v5"]) == [
         "v2 at line 5 (episode a, step 2)",
         "v3 at line 4 (episode b, step 0)",
         "v5 at line 2 (episode c, step 1)",

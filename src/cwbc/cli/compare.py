@@ -17,7 +17,7 @@ from cwbc.core import memory
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.training import Interrupted
 from cwbc.data import activity
-from cwbc.data.naming import contained
+from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, run_prepared
 from cwbc.grids.grid_progress import shown

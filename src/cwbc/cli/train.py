@@ -13,7 +13,7 @@ from cwbc.cli.planning import Plan, TrainingOptions, resume_lines
 from cwbc.cli.session import Session, stoppable
 from cwbc.core.training import Interrupted
 from cwbc.data import activity, compatibility, read
-from cwbc.data.naming import contained
+from cwbc.data.store import contained
 from cwbc.runs import run_directory
 from cwbc.runs.finished import evaluate_command, read_warnings
 from cwbc.runs.tracking import tracked

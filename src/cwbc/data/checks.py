@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories, blocks
-from cwbc.data.issues import LOCATIONS_STORED, DataError, Issue, Origin, Severity
+from cwbc.data.issues import DataError, Issue, Origin
 
 MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of integer, such as a customer's number
 _MANY_ACTIONS = 30  # discrete actions beyond which integers are rather a quantity
 _MANY_ENDS, _NEARLY_ALL = 10, 0.95  # terminations at one step that are no coincidence
 NOTHING_TO_LEARN = "conditioning on the return has nothing to learn"
 _ROUNDING = 1e-5  # an action of 1 may be stored as 1.000001
+# What often stands for a missing value, with either sign: 999, 9999, ..., 1e5, 1e6, ..., limits of types.
+_SENTINELS = np.array(
+    [*(10**k - 1 for k in range(3, 9)), *(10.0**k for k in range(5, 39)), 2**15 - 1, 2**15, 2**31], np.float32
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,33 +34,17 @@ class Recording:
 
     def errors(self) -> list[Issue]:
         """All errors, of reading and of the values."""
-        return [*self._issues("error"), *_errors(self)]
+        return [*(issue for issue in self.issues if issue.severity == "error"), *_errors(self)]
 
     def warnings(self) -> list[Issue]:
         """All warnings, of reading and of the values."""
-        return [*self._issues("warning"), *_warnings(self)]
+        return [*(issue for issue in self.issues if issue.severity == "warning"), *_warnings(self)]
 
     def trusted(self) -> Trajectories:
         """The data, if it has no errors."""
         if errors := self.errors():
             raise DataError(self.origin.source, errors)
         return self.data
-
-    def issue(
-        self,
-        severity: Severity,
-        what: str,
-        remedy: str,
-        steps: NDArray[np.integer[Any]],
-        column: str | None = None,
-        value: Callable[[int], object] | None = None,
-        count: int | None = None,
-    ) -> Issue:
-        """An issue that occurs at these steps."""
-        return self.origin.issue(severity, what, remedy, self.data.starts, steps, column, value, count)
-
-    def _issues(self, severity: Severity) -> list[Issue]:
-        return [issue for issue in self.issues if issue.severity == severity]
 
 
 def has_images(data: Trajectories) -> bool:
@@ -66,55 +54,16 @@ def has_images(data: Trajectories) -> bool:
 
 def observation_names(data: Trajectories) -> tuple[str, ...]:
     """The name of each observation dimension; one for images."""
-    if has_images(data):
-        return data.observation_names or ("observations",)
-    return data.observation_names or tuple(f"observations[{i}]" for i in range(data.observations.shape[1]))
+    return data.observation_names or _numbered("observations", data.observations)
 
 
 def action_names(data: Trajectories) -> tuple[str, ...]:
     """The name of each action dimension."""
-    if data.discrete:
-        return data.action_names or ("actions",)
-    return data.action_names or tuple(f"actions[{i}]" for i in range(data.actions.shape[1]))
+    return data.action_names or _numbered("actions", data.actions)
 
 
-def _errors(recording: Recording) -> Iterator[Issue]:
-    data = recording.data
-    for names, array in (
-        (observation_names(data), data.observations),
-        (action_names(data), data.actions),
-        ((recording.origin.reward_name,), data.rewards),
-    ):
-        if array.dtype.kind == "f":
-            yield from _not_finite(recording, names, array.reshape(data.steps, -1))
-    if data.discrete:
-        yield from _discrete_range(recording)
-
-
-def _warnings(recording: Recording) -> Iterator[Issue]:
-    data, reward = recording.data, recording.origin.reward_name
-    yield from equal_returns(data)
-    if not data.discrete:
-        yield from _out_of_bounds(recording)
-        yield from _integer_actions(data)
-    elif data.action_count is None and data.action_size > _MANY_ACTIONS:
-        name, what = action_names(data)[0], f"is read as one of {data.action_size:,} discrete actions"
-        yield Issue("warning", f"{name} {what}", "--action-kind continuous reads it as a number", name)
-    if (short := np.flatnonzero(data.lengths == 1)).size:
-        what = f"{len(short):,} of {data.episodes:,} episodes have one step"
-        remedy = "an episode of one step is rarely meant: are the ends of episodes marked correctly?"
-        yield recording.issue("warning", what, remedy, data.starts[short])
-    if recording.origin.only_done:
-        yield from _unknown_limit(data)
-    if data.rewards.min() == data.rewards.max():
-        what, remedy = (
-            f"{reward} is {data.rewards[0]:g} in every row",
-            "a return is then only the episode's length",
-        )
-        yield Issue("warning", what, remedy, reward, data.steps)
-    yield from _constant_images(data) if has_images(data) else _constant_observations(data)
-    if not recording.origin.in_order and not has_images(data):
-        yield from _repeated_rows(recording)
+def _numbered(name: str, array: NDArray[Any]) -> tuple[str, ...]:
+    return tuple(f"{name}[{i}]" for i in range(array.shape[1])) if array.ndim == 2 else (name,)
 
 
 def equal_returns(data: Trajectories) -> Iterator[Issue]:
@@ -141,40 +90,82 @@ def looks_like_limit(terminated: int, at_longest: int, longest: int) -> bool:
     return terminated >= _MANY_ENDS and at_longest >= _NEARLY_ALL * terminated and longest > 1
 
 
-def _not_finite(recording: Recording, names: tuple[str, ...], array: NDArray[Any]) -> Iterator[Issue]:
-    bad: list[NDArray[np.int64]] = []
-    for first, block in blocks(array):
+def _errors(recording: Recording) -> Iterator[Issue]:
+    data, origin = recording.data, recording.origin
+    for names, array in _float_columns(recording):
         # A sum is finite only if every value is: a quick test that needs no mask of the data.
         with np.errstate(invalid="ignore"):  # inf - inf
-            total = block.sum(dtype=np.float64)
-        if not np.isfinite(total):
-            bad.append(np.argwhere(~np.isfinite(block)) + np.array([first, 0]))
-    where = np.concatenate(bad) if bad else np.empty((0, 2), np.int64)
-    for column in np.unique(where[:, 1]):
-        steps, name = where[where[:, 1] == column, 0], names[column]
-        values = array[:, column]
-        what, remedy = f"{name} is not finite", "every value must be a finite number"
-        yield recording.issue("error", what, remedy, steps, name, values.__getitem__)
-
-
-def _discrete_range(recording: Recording) -> Iterator[Issue]:
-    data, name = recording.data, action_names(recording.data)[0]
-    count = data.action_count or MOST_ACTIONS
+            if np.isfinite(array.sum(dtype=np.float64)):
+                continue
+        where = np.argwhere(~np.isfinite(array))
+        for column in np.unique(where[:, 1]):
+            steps, name = where[where[:, 1] == column, 0], names[column]
+            what, remedy = f"{name} is not finite", "every value must be a finite number"
+            yield origin.issue("error", what, remedy, data.starts, steps, name, array[steps, column])
+    if not data.discrete:
+        return
+    name, count = action_names(data)[0], data.action_count or MOST_ACTIONS
     if count > MOST_ACTIONS:
-        yield Issue(
-            "error", f"there are {count:,} discrete actions", f"at most {MOST_ACTIONS:,} are supported"
-        )
-    known = f"the {count:,} actions" if data.action_count else "actions, at most 65,536 of them,"
+        what, remedy = f"there are {count:,} discrete actions", f"at most {MOST_ACTIONS:,} are supported"
+        yield Issue("error", what, remedy)
+    known = f"the {count:,} actions" if data.action_count else f"actions, at most {MOST_ACTIONS:,} of them,"
     for wrong, remedy in (
         (data.actions < 0, "discrete actions are numbered from 0; --action-kind continuous reads any number"),
         (data.actions >= count, f"{known} are numbered from 0 to {count - 1:,}"),
     ):
         if (steps := np.flatnonzero(wrong)).size:
             what = f"{name} is outside the discrete range"
-            yield recording.issue("error", what, remedy, steps, name, data.actions.__getitem__)
+            yield origin.issue("error", what, remedy, data.starts, steps, name, data.actions[steps])
 
 
-def _out_of_bounds(recording: Recording) -> Iterator[Issue]:
+def _float_columns(recording: Recording) -> Iterator[tuple[tuple[str, ...], NDArray[Any]]]:
+    """The names and values [step, dimension] of observations, actions and rewards that are no integers."""
+    data = recording.data
+    if not has_images(data):
+        yield observation_names(data), data.observations
+    if not data.discrete:
+        yield action_names(data), data.actions
+    yield (recording.origin.reward_name,), data.rewards[:, None]
+
+
+def _warnings(recording: Recording) -> Iterator[Issue]:
+    data, origin = recording.data, recording.origin
+    yield from equal_returns(data)
+    yield from _discrete_actions(data) if data.discrete else _continuous_actions(recording)
+    if (short := np.flatnonzero(data.lengths == 1)).size:
+        what = f"{len(short):,} of {data.episodes:,} episodes have one step"
+        remedy = "an episode of one step is rarely meant: are the ends of episodes marked correctly?"
+        yield origin.issue("warning", what, remedy, data.starts, data.starts[short])
+    terminated, longest = int(data.terminated.sum()), int(data.lengths.max())
+    same = terminated_at_longest(data)
+    if origin.only_done and data.time_limit is None and looks_like_limit(terminated, same, longest):
+        what = f"{same:,} of {data.episodes:,} episodes end after exactly {longest:,} steps"
+        remedy = f"if that is a time limit, import with --time-limit {longest}: then they count as truncated"
+        yield Issue("warning", what, remedy)
+    if data.rewards.min() == data.rewards.max():
+        reward, remedy = origin.reward_name, "a return is then only the episode's length"
+        yield Issue("warning", f"{reward} is {data.rewards[0]:g} in every row", remedy, reward, data.steps)
+    yield from _constant_images(data) if has_images(data) else _constant_observations(data)
+    yield from _sentinels(recording)
+    if not origin.in_order and not has_images(data):
+        yield from _repeated_rows(recording)
+
+
+def _discrete_actions(data: Trajectories) -> Iterator[Issue]:
+    name, seen = action_names(data)[0], np.unique(data.actions)
+    if data.action_count is not None:
+        return
+    if data.action_size > _MANY_ACTIONS:
+        what = f"{name} is read as one of {data.action_size:,} discrete actions"
+        yield Issue("warning", what, "--action-kind continuous reads it as a number", name)
+    if seen[0] == 1 and len(seen) == seen[-1] > 1:
+        what = f"{name} has the values 1 to {seen[-1]:,} and never 0"
+        remedy = "actions are numbered from 0, so a policy could choose one that does not exist: subtract 1"
+        yield Issue("warning", what, remedy, name, data.steps)
+
+
+def _continuous_actions(recording: Recording) -> Iterator[Issue]:
+    """Actions out of bounds; and one that is always an integer, which is likely discrete."""
     data, names = recording.data, action_names(recording.data)
     low, high = np.full((2, len(names)), [[-1.0], [1.0]])
     whose, remedy = "", "the policy stays in the range of the data; many tools expect [-1, 1]"
@@ -183,50 +174,21 @@ def _out_of_bounds(recording: Recording) -> Iterator[Issue]:
         whose, remedy = "the environment's ", "is it another environment, or another unit of the actions?"
     reach = np.where(np.isfinite([low, high]), np.abs([low, high]), 0).max(axis=0)
     slack = _ROUNDING * np.maximum(reach, 1)
-    counts = np.zeros(len(names), np.int64)
-    found: list[list[int]] = [[] for _ in names]
-    for first, block in blocks(data.actions):
-        mask = (block < low - slack) | (block > high + slack)
-        for column in np.flatnonzero(mask.any(axis=0)).tolist():
-            steps = np.flatnonzero(mask[:, column])
-            counts[column] += len(steps)
-            found[column] += (steps[: LOCATIONS_STORED - len(found[column])] + first).tolist()
-    for column in np.flatnonzero(counts).tolist():
-
-        def value(step: int, column: int = column) -> str:
-            return f"{data.actions[step, column]:g}"
-
-        what = f"{names[column]} is outside {whose}[{low[column]:g}, {high[column]:g}]"
-        shown, count = np.array(found[column]), int(counts[column])
-        yield recording.issue("warning", what, remedy, shown, names[column], value, count)
-
-
-def _integer_actions(data: Trajectories) -> Iterator[Issue]:
-    """One continuous action that is always an integer is likely a discrete one of the wrong type."""
-    likely = data.actions.shape[1] == 1 and data.actions.min() >= 0 and data.actions.max() > 0
+    for name, values, least, most, room in zip(names, data.actions.T, low, high, slack, strict=True):
+        if (steps := np.flatnonzero((values < least - room) | (values > most + room))).size:
+            what = f"{name} is outside {whose}[{least:g}, {most:g}]"
+            texts = (f"{value:g}" for value in values[steps])
+            yield recording.origin.issue("warning", what, remedy, data.starts, steps, name, texts)
+    likely = len(names) == 1 and data.actions.min() >= 0 and data.actions.max() > 0
     if likely and all((block % 1 == 0).all() for _, block in blocks(data.actions)):
-        name = action_names(data)[0]
-        what = f"{name} is an integer in every row, though its type is a float"
-        yield Issue("warning", what, "--action-kind discrete reads it as a discrete action", name, data.steps)
-
-
-def _unknown_limit(data: Trajectories) -> Iterator[Issue]:
-    """Terminations at the same step, where truncations are not marked."""
-    count, same, longest = int(data.terminated.sum()), terminated_at_longest(data), int(data.lengths.max())
-    if data.time_limit is None and looks_like_limit(count, same, longest):
-        what = f"{same:,} of {data.episodes:,} episodes end after exactly {longest:,} steps"
-        remedy = f"if that is a time limit, import with --time-limit {longest}: then they count as truncated"
-        yield Issue("warning", what, remedy)
+        what = f"{names[0]} is an integer in every row, though its type is a float"
+        remedy = "--action-kind discrete reads it as a discrete action"
+        yield Issue("warning", what, remedy, names[0], data.steps)
 
 
 def _constant_observations(data: Trajectories) -> Iterator[Issue]:
     first = data.observations[0]
-    changes = np.zeros(len(first), bool)
-    for _, block in blocks(data.observations):
-        changes |= (block != first).any(axis=0)
-        if changes.all():
-            return
-    for column in np.flatnonzero(~changes):
+    for column in np.flatnonzero(data.observations.min(axis=0) == data.observations.max(axis=0)):
         name = observation_names(data)[column]
         narrow = ", at the precision of float32" if abs(first[column]) >= 2**24 else ""
         what = f"{name} is {first[column]:g} in every row{narrow}"
@@ -237,12 +199,30 @@ def _constant_images(data: Trajectories) -> Iterator[Issue]:
     """Images that are all the same, or whose channels seem to be first."""
     name, (height, width, channels) = observation_names(data)[0], data.observations.shape[1:]
     if all((block == data.observations[0]).all() for _, block in blocks(data.observations)):
-        yield Issue(
-            "warning", f"{name} is the same image in every row", "it has no information", name, data.steps
-        )
+        what = f"{name} is the same image in every row"
+        yield Issue("warning", what, "it has no information", name, data.steps)
     if channels > max(height, 4):
         what = f"{name} has images of height {height}, width {width} and {channels} channels"
         yield Issue("warning", what, "are the channels first? They must be last", name)
+
+
+def _sentinels(recording: Recording) -> Iterator[Issue]:
+    """One repeated value that often stands for a missing one, further from all others than they are apart."""
+    data = recording.data
+    for names, array in _float_columns(recording):
+        ends = np.stack([array.min(axis=0), array.max(axis=0)])  # [2, dimension]
+        for end, column in np.argwhere(np.isin(np.abs(ends), _SENTINELS)):
+            name, values, value = names[column], array[:, column], float(ends[end, column])
+            steps, others = np.flatnonzero(values == value), values[~np.isin(np.abs(values), _SENTINELS)]
+            if len(steps) < 2 or not others.size:
+                continue
+            low, high = float(others.min()), float(others.max())
+            if min(abs(value - low), abs(value - high)) > high - low:
+                what = (
+                    f"{name} is {value:g} in {len(steps):,} rows, far outside the others, {low:g} to {high:g}"
+                )
+                remedy = "if it stands for a missing value, replace it or drop those rows"
+                yield recording.origin.issue("warning", what, remedy, data.starts, steps, name)
 
 
 def _repeated_rows(recording: Recording) -> Iterator[Issue]:
@@ -258,7 +238,7 @@ def _repeated_rows(recording: Recording) -> Iterator[Issue]:
     if steps.size:
         what = f"{len(steps):,} rows repeat an earlier row of their episode, value for value"
         remedy = "were they logged twice? A column with the number of each step would show it"
-        yield recording.issue("warning", what, remedy, steps)
+        yield recording.origin.issue("warning", what, remedy, data.starts, steps)
 
 
 @np.errstate(over="ignore")  # modulo 2^64 is intended

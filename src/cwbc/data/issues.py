@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cwbc.system.errors import InputError
@@ -82,6 +83,10 @@ class Origin:
     reward_name: str = "rewards"
     only_done: bool = False  # no column distinguishes terminated from truncated
 
+    def row(self, step: int) -> int:
+        """The row of a step in the source, as people count it."""
+        return self.first_row + int(step if self.rows is None else self.rows[step])
+
     def issue(
         self,
         severity: Severity,
@@ -90,25 +95,14 @@ class Origin:
         starts: NDArray[np.int64],
         steps: NDArray[np.integer[Any]],
         column: str | None = None,
-        value: Callable[[int], object] | None = None,
-        count: int | None = None,
+        values: Iterable[object] | None = None,
     ) -> Issue:
-        """An issue that occurs at these steps.
-
-        Args:
-            value: the text that a location shows for its step.
-            count: of all steps, where `steps` are only the first of them.
-        """
+        """An issue that occurs at these steps; a location shows the value of its step."""
         locations = []
-        for step in map(int, steps[:LOCATIONS_STORED]):
+        texts = itertools.repeat(None) if values is None else map(str, values)
+        for step, text in zip(steps[:LOCATIONS_STORED].tolist(), texts, strict=False):
             episode = int(starts.searchsorted(step, side="right")) - 1
-            locations.append(
-                Location(
-                    row=self.first_row + int(step if self.rows is None else self.rows[step]),
-                    unit=self.unit,
-                    episode=str(episode if self.episodes is None else self.episodes[episode]),
-                    step=None if self.step_name is not None else step - int(starts[episode]),
-                    value=None if value is None else str(value(step)),
-                )
-            )
-        return Issue(severity, what, remedy, column, count or len(steps), tuple(locations))
+            label = str(episode if self.episodes is None else self.episodes[episode])
+            within = None if self.step_name is not None else step - int(starts[episode])
+            locations.append(Location(self.row(step), self.unit, label, within, text))
+        return Issue(severity, what, remedy, column, len(steps), tuple(locations))

@@ -34,6 +34,8 @@ PART = ".data.part"  # an unfinished download, with a note beside it
 _OWN = (MANIFEST, PART, f"{PART}.json")
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
+# What a terminal or a file system acts upon: control characters, halves of characters, signs of paths.
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]+")
 _FORMAT = 1  # of the manifest
 _LONGEST = 100  # letters of a name; folders take no more than 255
 _FILE = re.compile(r"[0-9a-f]{16}\.hdf5")  # the files that adopt writes
@@ -43,6 +45,12 @@ _DESCRIBED = (
     "action_names",
 )  # fmt: skip
 _LISTED = ("content_hash", "episodes", "steps", "lowest", "best")
+
+
+def contained(name: str) -> str:
+    """The name as a relative path that stays below its folder, whatever a file contains."""
+    parts = (_ODD.sub("-", part) for part in name.split("/"))
+    return "/".join(part for part in parts if part.strip(" .")) or "data"
 
 
 def root() -> Path:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from cwbc.data.formats.columns import ColumnOptions, Roles, assign
-from cwbc.data.formats.step_table import Kind, StepColumn
+from cwbc.data.formats.columns import ColumnOptions, Kind, Roles, StepColumn, assign
 
 WHOLE: dict[str, Kind] = {"action": "integer", "episode": "integer", "step": "integer", "done": "boolean"}
 

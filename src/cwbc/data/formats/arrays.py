@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
 from cwbc.data.formats.assembly import assemble
-from cwbc.data.formats.columns import BY_NAME, ColumnOptions
+from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Kind, StepColumn, StepTable
 from cwbc.data.formats.protection import check_size, decoding
-from cwbc.data.formats.step_table import Kind, StepColumn, StepTable
 from cwbc.system.errors import InputError
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from cwbc.data.checks import Recording
 from cwbc.data.formats import protection
 from cwbc.data.formats.assembly import assemble
-from cwbc.data.formats.columns import BY_NAME, ColumnOptions, listed
+from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Kind, StepColumn, StepTable, listed
 from cwbc.data.formats.protection import check_regular, check_size, decoding
-from cwbc.data.formats.step_table import Kind, StepColumn, StepTable
 from cwbc.data.issues import LOCATIONS_STORED, DataError, Issue, Location
 from cwbc.system.errors import InputError, need_extra
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,29 +13,28 @@ from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
-from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Roles, assign
+from cwbc.data.formats.columns import BY_NAME, TIMES, ColumnOptions, Roles, StepColumn, StepTable, assign
 from cwbc.data.formats.segmentation import EpisodeRows, segment
-from cwbc.data.formats.step_table import StepColumn, StepTable
-from cwbc.data.formats.text_columns import unread_dates, with_numbers
 from cwbc.data.issues import DataError, Issue
-from cwbc.data.naming import contained
+from cwbc.data.store import contained
 
 if TYPE_CHECKING:
     from cwbc.system.progress import Progress
 
+_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b.*", re.DOTALL)
+_ISO = "dates and times are read as 2024-05-31 or 2024-05-31T23:59:00"
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
+
 
 def assemble(
-    table: StepTable,
-    name: str,
-    options: ColumnOptions = BY_NAME,
-    progress: Progress | None = None,
+    table: StepTable, name: str, options: ColumnOptions = BY_NAME, progress: Progress | None = None
 ) -> Recording:
     """The episodes of a table; a trailing one without an end is excluded and counted."""
     if not table.rows:
         raise DataError(table.source, [Issue("error", "there are no rows", "give one row per step")])
     roles, issues = assign(table.columns, options)
     if roles is None:
-        table, issues = with_numbers(table, issues)
+        table, issues = _with_numbers(table, issues)
         roles, _ = assign(table.columns, options)
         # Words as steps leave the rows without an order, so there would be no episodes to check.
         if roles is None or any(issue.column == roles.step.name for issue in issues if roles.step):
@@ -41,7 +44,7 @@ def assemble(
         data = _trajectories(table, name, roles, episodes, progress)
     except DataError as error:
         raise DataError(table.source, [*issues, *error.issues]) from error
-    issues += [*episodes.issues, *unread_dates(table, roles)]
+    issues += [*episodes.issues, *_unread_dates(table, roles)]
     if data.unfinished_steps:
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
         issues.append(Issue("warning", what, "they are excluded", count=data.unfinished_steps))
@@ -67,9 +70,8 @@ def _trajectories(
         return array[:finished] if order is None else array[order]
 
     actions = matrix(roles.actions, None if roles.discrete else np.float32)
-    observations = matrix(
-        roles.observations, np.uint8 if roles.observations[0].kind == "image" else np.float32
-    )
+    images = roles.observations[0].kind == "image"
+    observations = matrix(roles.observations, np.uint8 if images else np.float32)
     return Trajectories(
         name=contained(name),
         observations=observations[..., None] if observations.ndim == 3 else observations,  # one channel
@@ -88,16 +90,13 @@ def _discrete(
     table: StepTable, column: StepColumn, actions: NDArray[Any], order: NDArray[np.int64] | None
 ) -> NDArray[np.int32]:
     """Discrete actions, which come as floats where some rows have none."""
-    missing, fractions = np.flatnonzero(~np.isfinite(actions)), np.flatnonzero(actions % 1 != 0)
-    if missing.size:
-        rows = missing if order is None else order[missing]
-        raise table.invalid(column, rows, "has no value", "every step has an action")
-    if fractions.size:
-        rows, remedy = (
-            fractions if order is None else order[fractions],
-            "--action-kind continuous reads any number",
-        )
-        raise table.invalid(column, rows, "is not an integer", remedy, actions[fractions[:10]])
+    for wrong, what, remedy, shown in (
+        (~np.isfinite(actions), "has no value", "every step has an action", False),
+        (actions % 1 != 0, "is not an integer", "--action-kind continuous reads any number", True),
+    ):
+        if (steps := np.flatnonzero(wrong)).size:
+            rows, values = steps if order is None else order[steps], actions[steps] if shown else None
+            raise table.invalid(column, rows, what, remedy, values)
     # An overflow must not turn an invalid action into a valid one.
     return actions.astype(np.int64, copy=False).clip(-1, 2**31 - 1).astype(np.int32)
 
@@ -106,8 +105,68 @@ def _names(columns: tuple[StepColumn, ...]) -> tuple[str, ...]:
     """One name per dimension; none for a single column of lists or images."""
     if len(columns) == 1 and columns[0].width is not None:
         return ()
-    return tuple(
-        column.name if index is None else f"{column.name}[{index}]"
-        for column in columns
-        for index in ([None] if column.width is None else range(column.width))
-    )
+    names = ([c.name] if c.width is None else [f"{c.name}[{i}]" for i in range(c.width)] for c in columns)
+    return tuple(name for each in names for name in each)
+
+
+def _with_numbers(table: StepTable, issues: list[Issue]) -> tuple[StepTable, list[Issue]]:
+    """The table with its mostly numeric text columns as numbers, and the issues with the words in them."""
+    located: list[Issue] = []
+    columns: dict[str, StepColumn] = {}
+    numbers: dict[str, NDArray[np.float64]] = {}
+    for issue in issues:
+        column = table.columns.get(issue.column or "")
+        if column is not None and column.kind == "text":
+            texts = table.values(column).tolist()
+            parsed = [_number(text) for text in texts]
+            wrong = [row for row, number in enumerate(parsed) if number is None]
+            mostly = len(wrong) < len(texts) / 2
+            if wrong:
+                issue = _with_words(table, issue, texts, wrong, mostly)
+            if wrong and mostly:
+                whole = all(n.is_integer() for n in parsed if n is not None and not math.isnan(n))
+                columns[column.name] = StepColumn(column.name, "integer" if whole else "float", None, "text")
+                # 0 for a word, which is an issue already: nan would be another.
+                numbers[column.name] = np.array([[number or 0.0] for number in parsed])
+        located.append(issue)
+
+    def fetch(names: Sequence[str], dtype: type | None, report: Callable[[int], None]) -> NDArray[Any]:
+        if not numbers.keys() & set(names):
+            return table.fetch(names, dtype, report)
+        parts = [numbers[n] if n in numbers else table.fetch([n], None, report) for n in names]
+        return np.concatenate(parts, axis=1).astype(dtype or np.float64)
+
+    return dataclasses.replace(table, columns=table.columns | columns, fetch=fetch), located
+
+
+def _with_words(table: StepTable, issue: Issue, texts: list[Any], wrong: list[int], mostly: bool) -> Issue:
+    """The issue with the words that are no numbers; where nearly all values are, the first one suffices."""
+    shown = wrong if mostly else wrong[:1]
+    first = str(texts[wrong[0]])[:40].strip()
+    remedy = "expected a number in every row" if mostly else issue.remedy
+    if _DECIMAL_COMMA.fullmatch(first):
+        remedy = f"decimals have a point: {first.replace(',', '.')}"
+    elif _DATE.fullmatch(first):
+        remedy = _ISO
+    locations = table.locations(shown, (repr(str(texts[row])[:40]) for row in shown))
+    return dataclasses.replace(issue, remedy=remedy, count=len(shown), locations=locations)
+
+
+def _unread_dates(table: StepTable, roles: Roles) -> Iterator[Issue]:
+    """A warning for each unused time column whose dates have a form that is not read."""
+    for name in roles.ignored if roles.step is None else ():
+        column = table.columns[name]
+        if name.strip().lower() in TIMES and column.kind == "text":
+            first = str(table.values(column)[0]).strip()[:40]
+            if _DATE.fullmatch(first):
+                what = f"{name} is not used: it holds dates in a form that is not read"
+                remedy = f"{_ISO}, and then they order the steps"
+                yield Issue("warning", what, remedy, name, table.rows, table.locations([0], [repr(first)]))
+
+
+def _number(value: Any) -> float | None:
+    """The number that a text contains, nan for a missing one; None where it is something else."""
+    try:
+        return math.nan if value is None else float(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,16 +1,73 @@
-"""The role of each column of a table: given by the user, or found by name."""
+"""Tables with one row per step, and the role of each column: given by the user, or found by name."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import fnmatch
+import functools
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from cwbc.data.formats.step_table import Kind, StepColumn
-from cwbc.data.issues import Issue
+from cwbc.data.issues import LOCATIONS_STORED, DataError, Issue, Location
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Kind = Literal["float", "integer", "boolean", "text", "time", "image", "other"]
+# Columns side by side [row, width], or images [row, ...], from their names, the type to convert to (None:
+# their own) and a function that is called with the number of values read.
+Fetch = Callable[[Sequence[str], type | None, Callable[[int], None]], "NDArray[Any]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class StepColumn:
+    """One column of a table."""
+
+    name: str
+    kind: Kind
+    width: int | None = None  # values per row of a column of lists or images; None: one value per row
+    type_name: str = ""  # what the format calls the type
+    remedy: str = ""  # what would be right, where that depends on more than the role
+
+    @property
+    def contents(self) -> str:
+        """The values of the column in words."""
+        values = self.type_name or self.kind
+        lists = self.width is not None and self.kind != "image"
+        return f"lists of {self.width} values ({values})" if lists else values
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepTable:
+    """A table with one row per step, whatever its format."""
+
+    source: str
+    rows: int
+    columns: dict[str, StepColumn]
+    fetch: Fetch
+    unit: str = "row"  # what people count: "row", or "line" in a text file
+    first_row: int = 0
+
+    def values(self, column: StepColumn) -> NDArray[Any]:
+        """A column with one value per row. [row]"""
+        return self.fetch([column.name], None, lambda count: None).reshape(-1)
+
+    def locations(self, rows: Iterable[int], values: Iterable[object] | None = None) -> tuple[Location, ...]:
+        """The first of some rows, each with the text of its value."""
+        texts = itertools.repeat(None) if values is None else map(str, values)
+        shown = itertools.islice(zip(rows, texts, strict=False), LOCATIONS_STORED)
+        return tuple(Location(int(row) + self.first_row, self.unit, value=text) for row, text in shown)
+
+    def invalid(
+        self, column: StepColumn, rows: NDArray[Any], what: str, remedy: str, values: Any = None
+    ) -> DataError:
+        """An error about some rows of one column."""
+        found = self.locations(rows, values)
+        issue = Issue("error", f"{column.name} {what}", remedy, column.name, len(rows), found)
+        return DataError(self.source, [issue])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +96,9 @@ class ColumnOptions:
     def names(self, role: str) -> list[str] | None:
         """The column names or patterns given for a role."""
         value: str | None = getattr(self, role)
-        if value is None or not _ROLES[role].several:
-            return None if value is None else [value]
-        return [name.strip() for name in value.split(",")]
+        if value is None:
+            return None
+        return [name.strip() for name in value.split(",")] if _ROLES[role].several else [value]
 
 
 BY_NAME = ColumnOptions()
@@ -70,49 +127,35 @@ class _Role:
     names: tuple[str, ...]  # common ones, likeliest first
     kinds: tuple[Kind, ...]
     expected: str
+    encoding: str = ""  # how text becomes what is expected
     several: bool = False  # NAME0, NAME1, ... or NAME_* are one column of several
     required: bool = False
-    encoding: str = ""  # how text becomes what is expected
 
 
 _NUMBERS: tuple[Kind, ...] = ("float", "integer", "boolean")
 _VECTOR, _FLAG = "a number, or a list of numbers, per row", "true or false per row"
 _ROLES = {
     "observations": _Role(
-        ("observation", "observations", "obs", "state", "states"),
-        (*_NUMBERS, "image"),
-        _VECTOR,
-        several=True,
-        required=True,
-        encoding="; encode text as numbers, such as a column of 0 and 1 for each of its values",
+        ("observation", "observations", "obs", "state", "states"), (*_NUMBERS, "image"), _VECTOR,
+        "; encode text as numbers, such as a column of 0 and 1 for each of its values", True, True,
     ),
     "actions": _Role(
-        ("action", "actions", "act", "acts"),
-        _NUMBERS,
-        _VECTOR,
-        several=True,
-        required=True,
-        encoding="; number the discrete actions 0, 1, ...",
+        ("action", "actions", "act", "acts"), _NUMBERS, _VECTOR,
+        "; number the discrete actions 0, 1, ...", True, True,
     ),
     "reward": _Role(
-        ("reward", "rewards", "rew", "next.reward"),
-        _NUMBERS,
-        "one number per row",
-        required=True,
-        encoding="; encode text as numbers",
+        ("reward", "rewards", "rew", "next.reward"), _NUMBERS, "one number per row",
+        "; encode text as numbers", required=True,
     ),
     "episode": _Role(
-        (
-            "episode", "episodes", "episode_id", "episode_index", "trajectory", "trajectory_id", "traj_id",
-            "ep_id", "ep",
-        ),
+        ("episode", "episodes", "episode_id", "episode_index", "trajectory", "trajectory_id", "traj_id",
+         "ep_id", "ep"),
         ("integer", "text", "float"),  # float: integers as tools write them beside missing values
         "an integer or a name per row",
     ),
     "step": _Role(
         ("step", "steps", "timestep", "time_step", "frame_index", "t", "timestamp", "time"),
-        ("integer", "float", "time"),
-        "an integer per row",
+        ("integer", "float", "time"), "an integer per row",
     ),
     "terminated": _Role(
         ("terminated", "terminal", "terminals", "termination", "terminations"), (*_NUMBERS, "text"), _FLAG
@@ -125,25 +168,39 @@ _ROLES = {
 _MEMBER = re.compile(r"(\d+)|[_.](.*)", re.DOTALL)  # what follows the name of a role in those of its columns
 _NUMBER = re.compile(r"\d{1,9}")
 TIMES = ("timestamp", "time")
+_error = functools.partial(Issue, "error")
 
 
 def assign(columns: Mapping[str, StepColumn], options: ColumnOptions) -> tuple[Roles | None, list[Issue]]:
     """The role of each column, or the errors that prevent it."""
-    issues: list[Issue] = []
-    chosen = {role: _columns_of(role, columns, options, issues) for role in _ROLES}
+    wrong: list[Issue] = []
+    chosen = {role: _columns_of(role, columns, options, wrong) for role in _ROLES}
     for name, role in _ROLES.items():
         if role.required and not chosen[name] and options.names(name) is None:
-            issues.append(_missing(name, columns))
-    for name, members in chosen.items():
-        issues += [issue for column in members if (issue := _wrong_type(name, column))]
-    if len(chosen["observations"]) > 1 and any(c.kind == "image" for c in chosen["observations"]):
-        mixed = ", ".join(f"{c.name} ({c.contents})" for c in chosen["observations"])
-        issues.append(
-            Issue("error", f"observations mix images with other columns: {mixed}", "give one image")
-        )
-    discrete = _discrete(chosen["actions"], options, issues)
-    if issues:
-        return None, issues
+            looked = ", ".join(role.names[:4]) + (f" or {role.names[0]}_*" if role.several else "")
+            whose, example = (name, "COLUMN,COLUMN,...") if role.several else (f"the {name}", "COLUMN")
+            what = f"no column for {whose} (looked for {looked}; it has {listed(columns)})"
+            remedy = f"rename one, or name it to `cwbc data import` (and `check`) with --{name} {example}"
+            wrong.append(_error(what, remedy))
+    for name, role in _ROLES.items():
+        for column in chosen[name]:
+            fits = column.width in (None, 1) or (role.several and column.width)
+            if column.kind not in role.kinds or not fits:
+                encoding = role.encoding if column.kind == "text" else ""
+                remedy = column.remedy or f"expected {role.expected}{encoding}"
+                wrong.append(_error(f"{column.name} holds {column.contents}", remedy, column.name))
+    observations, actions = chosen["observations"], chosen["actions"]
+    if len(observations) > 1 and any(column.kind == "image" for column in observations):
+        mixed = ", ".join(f"{column.name} ({column.contents})" for column in observations)
+        wrong.append(_error(f"observations mix images with other columns: {mixed}", "give one image"))
+    # One column of integers is discrete, unless an option says otherwise.
+    suitable: tuple[Kind, ...] = ("integer", "boolean") if options.action_kind is None else _NUMBERS
+    discrete = options.action_kind != "continuous" and all(column.kind in suitable for column in actions)
+    if discrete and actions and (len(actions) > 1 or actions[0].width not in (None, 1)):
+        remedy = "discrete actions are one integer; --action-kind continuous reads them as continuous"
+        wrong.append(_error("actions are several integers per step", remedy))
+    if wrong:
+        return None, wrong
     used = {column.name for members in chosen.values() for column in members}
     ignored = tuple(name for name in columns if name not in used)
     roles: dict[str, Any] = {
@@ -154,32 +211,28 @@ def assign(columns: Mapping[str, StepColumn], options: ColumnOptions) -> tuple[R
 
 
 def _columns_of(
-    role: str, columns: Mapping[str, StepColumn], options: ColumnOptions, issues: list[Issue]
+    role: str, columns: Mapping[str, StepColumn], options: ColumnOptions, wrong: list[Issue]
 ) -> tuple[StepColumn, ...]:
     patterns = options.names(role)
     if patterns is None:
         return tuple(columns[name] for name in _by_name(role, columns))
+    # A pattern matches no column that has another role.
+    others = [other for other in _ROLES if other != role]
+    taken = {name for other in others for name in (*(options.names(other) or ()), *_by_name(other, columns))}
+    free = [name for name in columns if name not in taken]
     names: list[str] = []
     for pattern in patterns:
         # A name may contain the signs of a pattern, such as [0]: an exact match comes first.
-        matches = [pattern] if pattern in columns else fnmatch.filter(_free(role, columns, options), pattern)
+        matches = [pattern] if pattern in columns else fnmatch.filter(free, pattern)
         if not matches:
             near = difflib.get_close_matches(pattern, columns, n=3)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {listed(columns)}"
-            issues.append(Issue("error", f"there is no column {pattern!r} (--{role})", hint))
+            wrong.append(_error(f"there is no column {pattern!r} (--{role})", hint))
         names += _natural(matches)
     names = list(dict.fromkeys(names))
     if len(names) > 1 and not _ROLES[role].several:
-        issues.append(Issue("error", f"--{role} names {len(names)} columns", "it takes one"))
+        wrong.append(_error(f"--{role} names {len(names)} columns", "it takes one"))
     return tuple(columns[name] for name in names)
-
-
-def _free(role: str, columns: Mapping[str, StepColumn], options: ColumnOptions) -> list[str]:
-    """The columns without another role, which a pattern may match."""
-    others = [other for other in _ROLES if other != role]
-    taken = {name for other in others for name in (options.names(other) or ())}
-    taken |= {name for other in others for name in _by_name(other, columns)}
-    return [name for name in columns if name not in taken]
 
 
 def _by_name(role: str, columns: Mapping[str, StepColumn]) -> list[str]:
@@ -196,11 +249,8 @@ def _by_name(role: str, columns: Mapping[str, StepColumn]) -> list[str]:
 
 def _members(candidate: str, plain: Mapping[str, str]) -> set[str]:
     """The columns that are numbered or otherwise named after a candidate."""
-    found = {
-        name: _MEMBER.fullmatch(key, len(candidate))
-        for key, name in plain.items()
-        if key.startswith(candidate)
-    }
+    named = {name: key for key, name in plain.items() if key.startswith(candidate)}
+    found = {name: _MEMBER.fullmatch(key, len(candidate)) for name, key in named.items()}
     rests = {name: rest[1] or rest[2] for name, rest in found.items() if rest}
     # Beside consecutively numbered columns, others are something else: action_0, action_1, action_prob.
     numbers = sorted(int(rest) for rest in rests.values() if _NUMBER.fullmatch(rest))
@@ -217,39 +267,6 @@ def _natural(names: Sequence[str]) -> list[str]:
         return [(len(digits), digits) for digits in (n.lstrip("0") for n in re.findall(r"\d+", name))]
 
     return sorted(names, key=key)
-
-
-def _discrete(actions: tuple[StepColumn, ...], options: ColumnOptions, issues: list[Issue]) -> bool:
-    """Whether actions are discrete: one column of integers is, unless an option says otherwise."""
-    if not actions or options.action_kind == "continuous":
-        return False
-    suitable: tuple[Kind, ...] = ("integer", "boolean") if options.action_kind is None else _NUMBERS
-    integers = all(column.kind in suitable for column in actions)
-    one = len(actions) == 1 and actions[0].width in (None, 1)
-    if integers and not one:
-        remedy = "discrete actions are one integer; --action-kind continuous reads them as continuous"
-        issues.append(Issue("error", "actions are several integers per step", remedy))
-    return integers and one
-
-
-def _missing(role: str, columns: Iterable[str]) -> Issue:
-    found = _ROLES[role]
-    names = ", ".join(found.names[:4]) + (f" or {found.names[0]}_*" if found.several else "")
-    what, example = (role, "COLUMN,COLUMN,...") if found.several else (f"the {role}", "COLUMN")
-    return Issue(
-        "error",
-        f"no column for {what} (looked for {names}; it has {listed(columns)})",
-        f"rename one, or name it to `cwbc data import` (and `check`) with --{role} {example}",
-    )
-
-
-def _wrong_type(name: str, column: StepColumn) -> Issue | None:
-    role = _ROLES[name]
-    if column.kind in role.kinds and (column.width in (None, 1) or (role.several and column.width)):
-        return None
-    encoding = role.encoding if column.kind == "text" else ""
-    remedy = column.remedy or f"expected {role.expected}{encoding}"
-    return Issue("error", f"{column.name} holds {column.contents}", remedy, column.name)
 
 
 def listed(columns: Iterable[str], limit: int = 20) -> str:

@@ -20,7 +20,7 @@ from cwbc.data.formats.hdf5_safety import check_arrays
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.data.issues import Issue, Origin
 from cwbc.data.minari import without_warnings
-from cwbc.data.naming import contained
+from cwbc.data.store import contained
 from cwbc.envs import observations
 from cwbc.system.errors import InputError, need_extra
 from cwbc.system.typed_json import decode

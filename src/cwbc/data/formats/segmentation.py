@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.data.formats.columns import Roles
-from cwbc.data.formats.step_table import StepColumn, StepTable
+from cwbc.data.formats.columns import Roles, StepColumn, StepTable
 from cwbc.data.issues import DataError, Issue, Origin, Severity
 
 _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "1": 1.0, "0": 0.0}
 _ENDS = ("terminated", "truncated", "done")
+_Flags = dict[str, NDArray[np.bool_]]  # [row] by role
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EpisodeRows:
-    """Rows in the order of their episodes."""
+    """The rows of a table in the order of their episodes."""
 
     origin: Origin
     starts: NDArray[np.int64]  # [episode]
     lengths: NDArray[np.int64]  # [episode]
     terminated: NDArray[np.bool_]  # [episode]
-    issues: tuple[Issue, ...] = ()
+    issues: tuple[Issue, ...]
 
 
 def segment(table: StepTable, roles: Roles) -> EpisodeRows:
@@ -60,49 +60,36 @@ def segment(table: StepTable, roles: Roles) -> EpisodeRows:
         reward_name=roles.reward.name,
         only_done=set(flags) == {"done"},
     )
-    terminated = _terminated(flags, table.rows)[last if order is None else order[last]]
-    episodes = EpisodeRows(origin, starts, lengths, terminated)
-    issues = (
-        *_step_issues(episodes, roles, steps),
-        *_early_ends(episodes, roles, flags),
-        *_apart(episodes, roles),
-    )
-    return dataclasses.replace(episodes, issues=issues)
+    # Without its own column, an end that is not a truncation is a termination.
+    terminated = flags.get("terminated", flags.get("done", np.zeros(table.rows, bool)))
+    if "terminated" not in flags and "truncated" in flags:
+        terminated = terminated & ~flags["truncated"]
+    issues = (*_step_issues(origin, starts, roles, steps), *_end_issues(origin, starts, last, roles, flags))
+    return EpisodeRows(origin, starts, lengths, terminated[last if order is None else order[last]], issues)
 
 
-def _terminated(flags: dict[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
-    """The rows at which the environment terminated an episode: of those done, the ones not truncated."""
-    if "terminated" in flags or "done" not in flags:
-        return flags.get("terminated", np.zeros(rows, bool))
-    return flags["done"] & ~flags["truncated"] if "truncated" in flags else flags["done"]
-
-
-def _last_rows(table: StepTable, roles: Roles, flags: dict[str, NDArray[np.bool_]]) -> NDArray[np.intp]:
+def _last_rows(table: StepTable, roles: Roles, flags: _Flags) -> NDArray[np.intp]:
     """The flagged rows of a table in which episodes follow each other."""
-    if "done" not in flags and len(flags) < 2:
-        raise DataError(table.source, [_unmarked(roles)])
-    last = np.flatnonzero(np.logical_or.reduce(list(flags.values())))
-    if not len(last):
-        names = [getattr(roles, name).name for name in flags]
+    names = [getattr(roles, name).name for name in flags]
+    last = np.flatnonzero(np.logical_or.reduce(list(flags.values()))) if flags else np.array([], np.intp)
+    if not flags:
+        what = "no column separates the episodes"
+        remedy = "give the column that names the episode of each row (--episode) or marks its end (--done)"
+    elif flags.keys() in ({"terminated"}, {"truncated"}):
+        other = "--truncated" if "terminated" in flags else "--terminated"
+        what = f"{names[0]} alone does not mark the end of every episode"
+        remedy = (
+            f"give the column with the other ends ({other}) or with the episodes (--episode); "
+            f"if {names[0]} marks every end, give --done {names[0]}"
+        )
+    elif not len(last):
         are = "are" if len(names) > 1 else "is"
         what = f"no episode end: {' and '.join(names)} {are} false in all {table.rows:,} rows"
-        raise DataError(table.source, [Issue("error", what, "mark each episode's last step")])
-    return last
-
-
-def _unmarked(roles: Roles) -> Issue:
-    one = roles.terminated or roles.truncated
-    if one is None:
-        remedy = "give the column that names the episode of each row (--episode) or marks its end (--done)"
-        return Issue("error", "no column separates the episodes", remedy)
-    other = "--truncated" if one is roles.terminated else "--terminated"
-    remedy = f"give the column with the other ends ({other}) or with the episodes (--episode)"
-    return Issue(
-        "error",
-        f"{one.name} alone does not mark the end of every episode",
-        f"{remedy}; if {one.name} marks every end, give --done {one.name}",
-        one.name,
-    )
+        remedy = "mark each episode's last step"
+    else:
+        return last
+    column = names[0] if len(names) == 1 else None
+    raise DataError(table.source, [Issue("error", what, remedy, column)])
 
 
 def _flags(table: StepTable, column: StepColumn) -> NDArray[np.bool_]:
@@ -111,50 +98,43 @@ def _flags(table: StepTable, column: StepColumn) -> NDArray[np.bool_]:
         values = np.array([_TRUTHS.get(str(value).strip().lower(), np.nan) for value in written.tolist()])
     if values.dtype != np.bool_ and (wrong := np.flatnonzero((values != 0) & (values != 1))).size:
         what, remedy = "is neither true nor false", "expected true or false, or 1 or 0"
-        raise table.invalid(column, wrong, what, remedy, written[wrong[:10]])
+        raise table.invalid(column, wrong, what, remedy, written[wrong])
     return values.astype(bool, copy=False)
 
 
 def _steps(table: StepTable, column: StepColumn) -> NDArray[Any]:
     steps = table.values(column)
-    missing = np.isnat(steps) if steps.dtype.kind in "mM" else ~np.isfinite(steps)
-    if missing.any():
-        raise table.invalid(column, np.flatnonzero(missing), "has no value", "every step has a number")
-    if steps.dtype.kind in "mM":
+    time = steps.dtype.kind in "mM"
+    if (missing := np.flatnonzero(np.isnat(steps) if time else ~np.isfinite(steps))).size:
+        raise table.invalid(column, missing, "has no value", "every step has a number")
+    if time:
         return steps.view(np.int64)
     # Differences may be negative, and the largest unsigned integers do not fit into signed ones.
     return steps.astype(np.int64 if steps.max() < 2**63 else np.float64) if steps.dtype.kind in "u" else steps
 
 
 def _coded(table: StepTable, column: StepColumn) -> tuple[NDArray[Any], list[Any] | None]:
-    """Episodes as integers that sort as their names do, and the names where these are not the integers."""
+    """EpisodeRows as integers that sort as their names do, and the names where these are not the integers."""
     values = table.values(column)
-    codes, labels = _numbered(values)
+    names: list[Any]
+    if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 2**63:
+        return values, None
+    if values.dtype.kind in "OUS":
+        texts = values.tolist()
+        names = sorted(set(texts) - {None})
+        numbers = {name: number for number, name in enumerate(names)}
+        codes = np.fromiter((numbers.get(text, -1) for text in texts), np.int64, len(texts))
+    else:
+        known = np.isfinite(values)
+        unique, ranks = np.unique(values[known], return_inverse=True)
+        codes = np.full(len(values), -1)
+        codes[known], names = ranks, [int(name) for name in unique]
     if (nameless := np.flatnonzero(codes < 0)).size:
         raise table.invalid(column, nameless, "has no value", "every row belongs to an episode")
     if values.dtype.kind == "f" and (odd := np.flatnonzero(values % 1 != 0)).size:
         remedy = "expected an integer or a name per row"
-        raise table.invalid(column, odd, "is not an integer", remedy, values[odd[:10]])
-    return codes, labels
-
-
-def _numbered(values: NDArray[Any]) -> tuple[NDArray[Any], list[Any] | None]:
-    """The same, with -1 for a missing name."""
-    if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 2**63:
-        return values, None
-    if values.dtype.kind in "OUS":
-        numbers: dict[Any, int] = {}
-        coded = (numbers.setdefault(value, len(numbers)) for value in values.tolist())
-        codes = np.fromiter(coded, np.int64, len(values))
-        labels = sorted(label for label in numbers if label is not None)
-        ranks = np.full(len(numbers), -1)
-        ranks[[numbers[label] for label in labels]] = np.arange(len(labels))
-        return ranks[codes], labels
-    known = np.isfinite(values)
-    names, ranks = np.unique(values[known], return_inverse=True)
-    codes = np.full(len(values), -1)
-    codes[known] = ranks
-    return codes, [int(name) for name in names]
+        raise table.invalid(column, odd, "is not an integer", remedy, values[odd])
+    return codes, names
 
 
 def _sorted(codes: NDArray[Any], steps: NDArray[Any] | None) -> NDArray[np.int64] | None:
@@ -166,61 +146,57 @@ def _sorted(codes: NDArray[Any], steps: NDArray[Any] | None) -> NDArray[np.int64
     return np.argsort(codes, kind="stable") if steps is None else np.lexsort((steps, codes))
 
 
-def _step_issues(episodes: EpisodeRows, roles: Roles, steps: NDArray[Any] | None) -> Iterator[Issue]:
+def _step_issues(
+    origin: Origin, starts: NDArray[np.int64], roles: Roles, steps: NDArray[Any] | None
+) -> Iterator[Issue]:
     """Step numbers that repeat, go back, have gaps, or do not start at 0 or 1."""
     if steps is None or roles.step is None:
         return
-    column, starts, origin = roles.step, episodes.starts, episodes.origin
     strides = np.diff(steps, prepend=steps[:1])
     strides[starts] = 1
 
     def repeated(step: int) -> str:
-        row = origin.first_row + int(step - 1 if origin.rows is None else origin.rows[step - 1])
-        return f"{steps[step]} (as at {origin.unit} {row})"
+        return f"{steps[step]} (as at {origin.unit} {origin.row(step - 1)})"
 
     def after(step: int) -> str:
         return f"{steps[step]} after {steps[step - 1]}"
 
-    rules: list[tuple[Severity, NDArray[np.bool_], Callable[[int], str], str, str]] = [
-        ("error", strides == 0, repeated, "repeats",
+    late = starts[(steps[starts] != 0) & (steps[starts] != 1)]
+    rules: list[tuple[Severity, NDArray[np.intp], Callable[[int], str], str, str]] = [
+        ("error", np.flatnonzero(strides == 0), repeated, "repeats",
          "each step is in one row: remove duplicated rows, or give a finer column (--step) if they are none"),
-        ("error", strides < 0, after, "goes back",
+        ("error", np.flatnonzero(strides < 0), after, "goes back",
          "the rows are out of order: a column that names the episode of each would order them"),
-        ("warning", strides > 1, after, "has gaps",
+        ("warning", np.flatnonzero(strides > 1), after, "has gaps",
          "the rewards of missing steps are missing from the returns"),
+        ("warning", late, lambda step: str(steps[step]), "starts neither at 0 nor at 1",
+         "are the first steps missing?"),
     ]  # fmt: skip
-    if column.kind == "time" or (steps.dtype.kind == "f" and (steps % 1 != 0).any()):
+    if roles.step.kind == "time" or (steps.dtype.kind == "f" and (steps % 1 != 0).any()):
         del rules[1:]  # a time orders the steps, but its gaps mean nothing
-    else:
-        late = np.zeros(len(steps), bool)
-        late[starts] = (steps[starts] != 0) & (steps[starts] != 1)
-        what, remedy = "starts neither at 0 nor at 1", "are the first steps missing?"
-        rules.append(("warning", late, lambda step: str(steps[step]), what, remedy))
-    for severity, wrong, value, what, remedy in rules:
-        if (at := np.flatnonzero(wrong)).size:
-            yield origin.issue(severity, f"{column.name} {what}", remedy, starts, at, column.name, value)
+    name = roles.step.name
+    for severity, at, value, what, remedy in rules:
+        if at.size:
+            yield origin.issue(severity, f"{name} {what}", remedy, starts, at, name, map(value, at))
 
 
-def _early_ends(episodes: EpisodeRows, roles: Roles, flags: dict[str, NDArray[np.bool_]]) -> Iterator[Issue]:
-    """Ends in the middle of an episode."""
-    origin, starts = episodes.origin, episodes.starts
+def _end_issues(
+    origin: Origin, starts: NDArray[np.int64], last: NDArray[np.intp], roles: Roles, flags: _Flags
+) -> Iterator[Issue]:
+    """Ends in the middle of an episode, and rows of one episode that are apart though no step orders them."""
+    rows = origin.rows
     for role, values in flags.items():
-        early = values.copy() if origin.rows is None else values[origin.rows]
-        early[starts + episodes.lengths - 1] = False
+        early = values.copy() if rows is None else values[rows]
+        early[last] = False
         if (steps := np.flatnonzero(early)).size:
             name = getattr(roles, role).name
             what = f"{name} is true before the last step of an episode"
             yield origin.issue("warning", what, "do several episodes have one name?", starts, steps, name)
-
-
-def _apart(episodes: EpisodeRows, roles: Roles) -> Iterator[Issue]:
-    """Rows of one episode that are not adjacent, where only the order of the table orders them."""
-    rows, starts = episodes.origin.rows, episodes.starts
     if rows is None or roles.step is not None or roles.episode is None:
         return
-    steps = np.setdiff1d(np.flatnonzero(np.diff(rows, prepend=rows[:1] - 1) != 1), starts)
-    if steps.size:
+    apart = np.setdiff1d(np.flatnonzero(np.diff(rows, prepend=rows[:1] - 1) != 1), starts)
+    if apart.size:
         name = roles.episode.name
         remedy = "they are read in this order: does --step COLUMN order them, or is a name used twice?"
         what = f"{name} continues after rows of others"
-        yield episodes.origin.issue("warning", what, remedy, starts, steps, name)
+        yield origin.issue("warning", what, remedy, starts, apart, name)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tables import columns, write
 
 from cwbc.data import load
-from cwbc.data.naming import contained
+from cwbc.data.store import contained
 
 
 @pytest.mark.parametrize(
