@@ -860,7 +860,7 @@ def test_what_unfolds_to_too_much_is_refused(
         (file,) = (folder / "data" / "0").glob("*.arrow")
         _pack_arrow(file)
     with pytest.raises(
-        InputError, match=r"takes .* kB and expands to .* kB or more, beyond the limit of 100 kB"
+        InputError, match=r"takes .* kB and expands to .* kB or more, beyond the limit of 100.0 kB"
     ):
         minari.read(folder)
     with protection.at_most(1):

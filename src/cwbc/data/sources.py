@@ -53,9 +53,7 @@ class DatasetSource:
     tables: bool = False  # its datasets are tables, whose columns can be named by ColumnOptions
 
 
-def size_text(count: int) -> str:
+def size_text(count: float) -> str:
     """The size of a file, such as 237.7 MB."""
-    for unit, size in (("kB", 1e3), ("MB", 1e6)):
-        if count < 1000 * size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count / 1e9:,.2f} GB"
+    unit, size = ("kB", 1e3) if count < 1e6 else ("MB", 1e6) if count < 1e9 else ("GB", 1e9)
+    return f"{count / size:,.{2 if unit == 'GB' else 1}f} {unit}"

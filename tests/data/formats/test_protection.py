@@ -75,18 +75,18 @@ def unwritten(path: Path, rows: int, width: int = 1, **settings: Any) -> Path:
 
 def test_an_npz_file_is_refused_by_its_headers(tmp_path: Path) -> None:
     told = refused(claiming(tmp_path / "bomb.npz", 100_000_000))
-    assert "expands to 3.2 GB or more, beyond the limit of 1 GB" in told
+    assert "expands to 3.20 GB or more, beyond the limit of 1.00 GB" in told
     assert "to allow N gigabytes, give --max-gigabytes N (`cwbc data check` and `import`)" in told
     assert "max_gigabytes=N (`cwbc.load`) or CWBC_MAX_GIGABYTES=N" in told
 
 
 def test_an_hdf5_file_is_refused_by_its_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda *_: pytest.fail("it was read"))
-    assert "expands to 8.8 GB" in refused(unwritten(tmp_path / "bomb.hdf5", 50_000_000, width=40))
+    assert "expands to 8.80 GB" in refused(unwritten(tmp_path / "bomb.hdf5", 50_000_000, width=40))
 
 
 def test_a_chunk_counts_as_a_whole(tmp_path: Path) -> None:
-    assert "expands to 1.2 GB" in refused(
+    assert "expands to 1.20 GB" in refused(
         unwritten(tmp_path / "x.hdf5", 6, chunks=(3 * 10**8,), maxshape=(None,))
     )
 

@@ -46,14 +46,18 @@ def array_table(
     """
     shapes = (described[name][0] for name in ("rewards", "reward") if name in described)
     per_step: tuple[int, ...] = next(filter(None, shapes), ())
-    _check_flat(source, described, per_step)
+    for name, (shape, _) in described.items():
+        if len(per_step) == 2 and len(shape) == 3 and shape[:2] == per_step:
+            count = shape[0] * shape[1]
+            raise InputError(
+                f"{source}: {name} has the shape {shape}, a row for each episode; concatenate the episodes "
+                f"to ({count}, {shape[2]}) and the rewards to ({count},), and mark the last step of each"
+            )
     # The rewards are the surest: there is one per step.
     rows = per_step[0] if per_step else max((shape[0] for shape, _ in described.values() if shape), default=0)
     columns = {name: _column(name, *what, rows) for name, what in described.items()}
     if stored is not None:
-        used = [
-            (*what, columns[name].kind) for name, what in described.items() if columns[name].kind != "other"
-        ]
+        used = [(*described[c.name], c.kind) for c in columns.values() if c.kind != "other"]
         # Every number takes four bytes in memory, but a pixel.
         size = sum(math.prod(s) * (1 if kind == "image" else max(d.itemsize, 4)) for s, d, kind in used)
         in_file = sum(math.prod(shape) * dtype.itemsize for shape, dtype, _ in used)
@@ -93,23 +97,15 @@ def from_arrays(
         time_limit: H, the longest possible episode; without it, the longest one here.
         action_count: the number of discrete actions; without it, the highest one seen plus one.
     """
-    arrays = {
-        "observations": np.asarray(observations),
-        "actions": np.asarray(actions),
-        "rewards": np.asarray(rewards),
-        "terminals": np.asarray(terminals),
-        "timeouts": np.asarray(timeouts),
-    }
+    given = {
+        "observations": observations, "actions": actions, "rewards": rewards, "terminals": terminals,
+        "timeouts": timeouts,
+    }  # fmt: skip
+    arrays = {key: np.asarray(array) for key, array in given.items()}
     described = {key: (array.shape, array.dtype) for key, array in arrays.items()}
     recording = assemble(array_table(name, described, lambda key, _: arrays[key]), name)
-    data = dataclasses.replace(
-        recording.data,
-        name=name,
-        environment=environment,
-        time_limit=time_limit,
-        action_count=action_count,
-    )
-    return dataclasses.replace(recording, data=data).trusted()
+    facts = {"environment": environment, "time_limit": time_limit, "action_count": action_count}
+    return dataclasses.replace(recording, data=recording.data.described(name=name, **facts)).trusted()
 
 
 def read_npz(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
@@ -146,26 +142,13 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dt
 def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) -> StepColumn:
     if dtype.kind == "O" and not dtype.metadata:  # HDF5's texts have some
         remedy = "save plain arrays of numbers: objects would need pickle, which is never read"
-        return StepColumn(name, "other", type_name="Python objects", remedy=remedy)
+        return StepColumn(name, "other", None, "Python objects", remedy)
     pixels = len(shape) in (3, 4)
     if shape[:1] != (rows,) or 0 in shape or len(shape) > 4 or (pixels and dtype != np.uint8):
         there = f", where there are {rows:,} rows" if shape[:1] != (rows,) else ""
-        remedy = (
-            f"images are uint8, [step, height, width] or with channels last; got {dtype}" if pixels else ""
-        )
-        return StepColumn(name, "other", type_name=f"an array of shape {shape}{there}", remedy=remedy)
+        remedy = f"images are uint8, [step, height, width] or with channels last; got {dtype}" * pixels
+        return StepColumn(name, "other", None, f"an array of shape {shape}{there}", remedy)
     width = math.prod(shape[1:]) if len(shape) > 1 else None
     if pixels:
         return StepColumn(name, "image", width, f"images of shape {shape[1:]}")
     return StepColumn(name, _KINDS.get(dtype.kind, "other"), width, str(dtype))
-
-
-def _check_flat(source: str, described: _Described, per_step: tuple[int, ...]) -> None:
-    """Refuse arrays with a row for each episode instead of each step."""
-    for name, (shape, _) in described.items():
-        if len(per_step) == 2 and len(shape) == 3 and shape[:2] == per_step:
-            count = shape[0] * shape[1]
-            raise InputError(
-                f"{source}: {name} has the shape {shape}, a row for each episode; concatenate the episodes "
-                f"to ({count}, {shape[2]}) and the rewards to ({count},), and mark the last step of each"
-            )

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.data.checks import Recording
-from cwbc.data.formats import protection
 from cwbc.data.formats.assembly import assemble
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Kind, StepColumn, StepTable, listed
-from cwbc.data.formats.protection import check_regular, check_size, decoding
+from cwbc.data.formats.protection import check_regular, check_size, decoding, limit
 from cwbc.data.issues import LOCATIONS_STORED, DataError, Issue, Location
 from cwbc.system.errors import InputError, need_extra
 
@@ -96,7 +95,8 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
     """The episodes of a text file with a header and one line per step, compressed or not."""
     csv = need_extra("pyarrow.csv", "tables", "CSV files")
     with decoding(path, "CSV"):
-        start = _start(path)
+        with _opened(path) as file:
+            start = bytes(file.read(1 << 20))
         header = start.split(b"\n")[0]
         sign = max((",", ";", "\t"), key=lambda sign: header.count(sign.encode()))
         # Only quotes can contain line breaks; without them, the reader may split at any.
@@ -123,25 +123,22 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
 
 def _check_widths(csv: Any, path: Path, parse: Any, unit: str, first_row: int) -> None:
     """Refuse a text file with rows that are longer or shorter than its header."""
-    wrong: list[Any] = []
-    count = 0
+    wrong: list[Location] = []
+    count = expected = 0
 
     def skip(row: Any) -> str:
-        nonlocal count
-        count += 1
+        nonlocal count, expected
+        count, expected = count + 1, row.expected_columns
         if count <= LOCATIONS_STORED:
-            wrong.append(row)
+            wrong.append(Location(row.number - 2 + first_row, unit, value=f"{row.actual_columns} values"))
         return "skip"
 
     parse.invalid_row_handler = skip
     with _opened(path) as file:
         csv.read_csv(file, csv.ReadOptions(use_threads=False), parse)  # one thread, which counts the rows
     if wrong:
-        locations = tuple(
-            Location(row.number - 2 + first_row, unit, value=f"{row.actual_columns} values") for row in wrong
-        )
-        what = f"rows do not have the {wrong[0].expected_columns} values of the header"
-        issue = Issue("error", what, "give each row all of them", count=count, locations=locations)
+        what = f"rows do not have the {expected} values of the header"
+        issue = Issue("error", what, "give each row all of them", None, count, tuple(wrong))
         raise DataError(str(path), [issue])
 
 
@@ -179,34 +176,30 @@ def _table(
 def _column(field: Any, batches: _Batches) -> StepColumn:
     from pyarrow import types
 
-    kind, type_name = field.type, str(field.type)
-    if types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    element = kind.value_type if lists else kind
     text = types.is_string(kind) or types.is_large_string(kind)
     width = None
     if lists or text:
-        values = (
-            value for batch in batches([field.name]) for value in batch.column(0).drop_null()[:1].to_pylist()
-        )
-        first = next(values, None)
+        starts = (batch.column(0).drop_null()[:1].to_pylist() for batch in batches([field.name]))
+        first = next((value for start in starts for value in start), None)
         if isinstance(first, list):
             width = len(first)
         elif isinstance(first, str) and first.startswith(("[", "(")) and (numbers := _numbers(first)):
             return StepColumn(field.name, "float", len(numbers), "text")  # a list, written as text
-    kinds: tuple[tuple[Kind, bool], ...] = (
-        ("float", types.is_floating(element) or types.is_decimal(element)),
-        ("integer", types.is_integer(element)),
-        ("boolean", types.is_boolean(element)),
-    )
-    for name, fits in kinds:
+    element = kind.value_type if lists else kind
+    kinds: dict[Kind, bool] = {
+        "float": types.is_floating(element) or types.is_decimal(element),
+        "integer": types.is_integer(element),
+        "boolean": types.is_boolean(element),
+    }
+    for name, fits in kinds.items():
         if fits:
-            return StepColumn(field.name, name, width, type_name)
+            return StepColumn(field.name, name, width, str(field.type))
     if text:
         return StepColumn(field.name, "text", None, "text")
-    name = "time" if types.is_temporal(kind) else "other"
-    return StepColumn(field.name, name, None, "no values" if types.is_null(kind) else type_name)
+    type_name = "no values" if types.is_null(kind) else str(field.type)
+    return StepColumn(field.name, "time" if types.is_temporal(kind) else "other", None, type_name)
 
 
 def _array(table: StepTable, column: StepColumn, array: Any, first: int) -> NDArray[Any]:
@@ -234,18 +227,14 @@ def _lists(table: StepTable, column: StepColumn, array: Any, first: int) -> NDAr
     if types.is_string(array.type) or types.is_large_string(array.type):
         parsed = [_numbers(text) for text in array.to_pylist()]
         lengths = np.array([-1 if numbers is None else len(numbers) for numbers in parsed])
-        flat: NDArray[Any] = np.array([])
-        if (lengths == column.width).all():
-            flat = np.array(parsed, np.float64)
+        flat = np.array([number for numbers in parsed for number in numbers or ()])
     else:
         lengths = compute.fill_null(compute.list_value_length(array), -1).to_numpy(zero_copy_only=False)
         values = array.flatten()
-        if values.null_count:
-            values = values.cast("float64")
-        flat = values.to_numpy(zero_copy_only=False)
+        flat = (values.cast("float64") if values.null_count else values).to_numpy(zero_copy_only=False)
     if (wrong := np.flatnonzero(lengths != column.width)).size:
         what = f"holds lists of different lengths, {column.width} values in the first row"
-        found = ["no list" if lengths[row] < 0 else f"{lengths[row]} values" for row in wrong[:10]]
+        found = ("no list" if length < 0 else f"{length} values" for length in lengths[wrong])
         raise table.invalid(column, wrong + first, what, "every row has the same dimensions", found)
     return flat.reshape(len(array), -1)
 
@@ -256,12 +245,6 @@ def _numbers(text: str | None) -> list[float] | None:
         return None if text is None else [float(word) for word in text.translate(_BRACKETS).split()]
     except ValueError:
         return None
-
-
-def _start(path: Path) -> bytes:
-    """The first bytes of a text file, decompressed."""
-    with _opened(path) as stream:
-        return bytes(stream.read(1 << 20))
 
 
 @contextlib.contextmanager
@@ -281,14 +264,13 @@ class _Bounded:
 
     def __init__(self, path: Path, stream: Any) -> None:
         self._path, self._stream, self._stored = path, stream, path.stat().st_size
-        self._most = protection.limit(self._stored)  # here: reader threads do not see the context variable
+        self._most = limit(self._stored)  # here: reader threads do not see the context variable
         self._given = 0
 
     def read(self, size: int) -> bytes:
         block = bytes(self._stream.read(size))
         self._given += 4 * len(block)  # a digit and a comma become a number of eight bytes
-        if self._given > self._most:
-            raise protection.too_large(self._path, self._given, self._stored, self._most)
+        check_size(self._path, self._given, self._stored, most=self._most)
         return block
 
     def close(self) -> None:

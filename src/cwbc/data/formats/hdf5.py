@@ -1,13 +1,14 @@
-"""HDF5 files with one array per column, as D4RL's are, without the d4rl package."""
+"""HDF5 files with one array per column, as D4RL's are; on damaged bytes the library can hang or crash."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import errno
+import math
+import mmap
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +18,30 @@ from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
-from cwbc.data.formats import hdf5_safety
 from cwbc.data.formats.arrays import array_table
 from cwbc.data.formats.assembly import assemble
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions
-from cwbc.data.formats.protection import check_regular, decoding
+from cwbc.data.formats.protection import check_regular, check_size, decoding
+from cwbc.system.errors import InputError
 
 if TYPE_CHECKING:
     from cwbc.system.progress import Progress
+
+_DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
+_CHECKSUM = 4  # bytes
+_DEEPEST = 32  # nested groups; observations that are dictionaries of dictionaries need a few
+_HEAP = b"GCOL\x01\0\0\0"  # the start of a text heap
 
 
 def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of a file, with the environment that its attribute `env` names."""
     check_regular(path)
     with decoding(path, "HDF5"), h5py.File(path, "r") as file:
-        arrays = {str(key): file[key] for key in file if _is_array(file, key)}
+        # Links to other files are not followed.
+        owned = [key for key in file if isinstance(file.get(key, getlink=True), h5py.HardLink)]
+        arrays = {str(key): file[key] for key in owned if isinstance(file[key], h5py.Dataset)}
         for key, array in arrays.items():
-            hdf5_safety.check_array(path, key, array.id)
+            _check_array(path, key, array.id)
 
         def fetch(key: str, dtype: type | None) -> NDArray[Any]:
             array = arrays[key]
@@ -43,9 +51,7 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
         described = {key: (array.shape or (), array.dtype) for key, array in arrays.items()}
         table = array_table(str(path), described, fetch, path.stat().st_size)
         recording = assemble(table, path.stem, options, progress)
-        environment = hdf5_safety.read_text(path, file, "env")
-    if environment is not None and ":" in environment:
-        environment = None  # "module:Name" would import the module: a file must not choose what is run
+        environment = _read_environment(path, file)
     return dataclasses.replace(recording, data=dataclasses.replace(recording.data, environment=environment))
 
 
@@ -58,23 +64,20 @@ def write(path: Path, data: Trajectories) -> None:
     last = np.zeros(data.steps, bool)
     last[data.starts + data.lengths - 1] = True
     terminated = np.repeat(data.terminated, data.lengths)
-    _check_room(path, data.nbytes + 2 * data.steps)
+    # Refused before it is started: the HDF5 library may crash on a full disk.
+    free, needed = shutil.disk_usage(path.parent).free, data.nbytes + 2 * data.steps + (1 << 20)
+    if free < needed:
+        raise OSError(errno.ENOSPC, f"no room: {needed:,} bytes are needed, {free:,} are free", str(path))
     path.unlink(missing_ok=True)
-    with _writing(path), h5py.File(path, "x") as file:  # "w" would truncate the target of a link
-        file["observations"] = data.observations
-        file["actions"] = data.actions
-        file["rewards"] = data.rewards
-        file["terminals"] = last & terminated
-        file["timeouts"] = last & ~terminated
-        if data.environment is not None:
-            file.attrs["env"] = np.bytes_(data.environment.encode())
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Remove a half-written file, and report errors as for any other file."""
     try:
-        yield
+        with h5py.File(path, "x") as file:  # "w" would truncate the target of a link
+            file["observations"] = data.observations
+            file["actions"] = data.actions
+            file["rewards"] = data.rewards
+            file["terminals"] = last & terminated
+            file["timeouts"] = last & ~terminated
+            if data.environment is not None:
+                file.attrs["env"] = np.bytes_(data.environment.encode())
     except BaseException as error:
         with contextlib.suppress(OSError):  # where nothing could be created, there is nothing to remove
             path.unlink()
@@ -85,13 +88,78 @@ def _writing(path: Path) -> Iterator[None]:
         raise
 
 
-def _check_room(path: Path, size: int) -> None:
-    """Refuse to start what does not fit: the HDF5 library may crash on a full disk."""
-    free, needed = shutil.disk_usage(path.parent).free, size + (1 << 20)
-    if free < needed:
-        raise OSError(errno.ENOSPC, f"no room: {needed:,} bytes are needed, {free:,} are free", str(path))
+def check_arrays(path: Path, file: h5py.File, unproved: int) -> int:
+    """The bytes that all arrays of a file expand to; refuses arrays that the file does not contain.
+
+    Args:
+        unproved: bytes that an array may have without as many in the file, as one that was never written.
+    """
+    sizes: list[int] = []
+
+    def look(name: bytes, info: Any) -> None:
+        if name.count(b"/") > _DEEPEST:  # visiting takes time quadratic in the depth
+            raise InputError(f"{path} has groups within groups, more than {_DEEPEST} deep")
+        if info.type == h5py.h5o.TYPE_DATASET:
+            array = h5py.h5d.open(file.id, name)
+            sizes.append(_check_array(path, name.decode(errors="replace"), array, unproved))
+
+    h5py.h5o.visit(file.id, look, info=True)
+    return sum(sizes)
 
 
-def _is_array(file: h5py.File, key: str) -> bool:
-    # Links to other files are not followed.
-    return isinstance(file.get(key, getlink=True), h5py.HardLink) and isinstance(file[key], h5py.Dataset)
+def _check_array(path: Path, name: str, array: h5py.h5d.DatasetID, unproved: float = math.inf) -> int:
+    plan = array.get_create_plist()
+    layout, filters = plan.get_layout(), [plan.get_filter(i)[0] for i in range(plan.get_nfilters())]
+    if plan.get_external_count() or layout == h5py.h5d.VIRTUAL:
+        raise InputError(f"{path}: {name} is in another file; expected one file with everything in it")
+    count, item = array.get_space().get_simple_extent_npoints(), array.get_type().get_size()
+    if count and layout == h5py.h5d.CHUNKED:
+        chunk = math.prod(plan.get_chunk())
+        count = max(count, chunk)
+        check_size(path, chunk * item, path.stat().st_size)  # a chunk is decompressed as a whole
+        chunks = range(array.get_num_chunks() if h5py.h5z.FILTER_FLETCHER32 in filters else 0)
+        # The library removes the checksum of a shorter chunk too, and writes before its start.
+        if any(array.get_chunk_info(number).size < _CHECKSUM for number in chunks):
+            raise InputError(f"{path} is damaged: a part of {name} is shorter than its checksum")
+    if count * item > max(unproved, array.get_storage_size() * (_DENSEST if filters else 1)):
+        raise InputError(f"{path} is damaged: it has only a part of the {count * item:,} bytes of {name}")
+    return int(count * item)
+
+
+def _read_environment(path: Path, file: h5py.File) -> str | None:
+    """The attribute `env`, if it is the printable id of an environment."""
+    if "env" not in file.attrs:
+        return None
+    attribute = h5py.h5a.open(file.id, b"env")
+    kind = attribute.get_type()
+    if not isinstance(kind, h5py.h5t.TypeStringID) or attribute.shape != ():
+        return None
+    if kind.is_variable_str() and not _heaps_are_whole(path):
+        raise InputError(f"{path} is damaged: the text of env cannot be read")
+    value = file.attrs["env"]
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    # h5py decodes bytes that are no text to surrogates, which cannot be printed; and "module:Name" would
+    # import the module: a file must not choose what is run.
+    return text if text and text.isprintable() and "\ufffd" not in text and ":" not in text else None
+
+
+def _heaps_are_whole(path: Path) -> bool:
+    """Whether each object in the text heaps has a size: without one, the library would loop forever."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+
+        def number(at: int, size: int) -> int:
+            return int.from_bytes(content[at : at + size], "little")
+
+        at = content.find(_HEAP)
+        while at >= 0:
+            place, end = at + 16, at + number(at + 8, 8)
+            if not place <= end <= len(content):
+                return False
+            while place + 16 <= end:
+                index, size = number(place, 2), number(place + 8, 8)
+                taken = 16 + (size + 7) // 8 * 8 if index else size  # number 0 is free space
+                if taken < 16 or place + taken > end:
+                    return False
+                place += taken
+            at = content.find(_HEAP, end)
+    return True

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
-from cwbc.data.formats.hdf5_safety import check_arrays
+from cwbc.data.formats.hdf5 import check_arrays
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.data.issues import Issue, Origin
 from cwbc.data.minari import without_warnings

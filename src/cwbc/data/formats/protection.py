@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from cwbc.data.sources import size_text
 from cwbc.system.errors import InputError, require
 
 VARIABLE = "CWBC_MAX_GIGABYTES"  # the environment variable that sets the limit
@@ -44,26 +45,17 @@ def limit(stored: int, widened: float = 1.0) -> float:
     return max(_ALWAYS, _TIMES * stored * widened) if gigabytes is None else gigabytes * 1e9
 
 
-def check_size(source: str | Path, size: int, stored: int, widened: float = 1.0) -> None:
-    """Refuse a file that expands to more than the limit."""
-    if size > (most := limit(stored, widened)):
-        raise too_large(source, size, stored, most)
-
-
-def too_large(source: str | Path, size: int, stored: int, most: float) -> InputError:
-    """The error for a file that expands to at least `size` bytes."""
-    return InputError(
-        f"{source} takes {_bytes(stored)} and expands to {_bytes(size)} or more, beyond the limit of "
-        f"{_bytes(most)}; to allow N gigabytes, give --max-gigabytes N (`cwbc data check` and `import`), "
-        f"max_gigabytes=N (`cwbc.load`) or {VARIABLE}=N"
-    )
-
-
-def _bytes(size: float) -> str:
-    for unit, step in (("kB", 1e3), ("MB", 1e6)):
-        if size < 1000 * step:
-            return f"{size / step:.3g} {unit}"
-    return f"{size / 1e9:,.4g} GB"
+def check_size(
+    source: str | Path, size: int, stored: int, widened: float = 1.0, most: float | None = None
+) -> None:
+    """Refuse a file of `stored` bytes that expands to at least `size`, more than the limit or `most`."""
+    most = limit(stored, widened) if most is None else most
+    if size > most:
+        raise InputError(
+            f"{source} takes {size_text(stored)} and expands to {size_text(size)} or more, beyond the limit "
+            f"of {size_text(most)}; to allow N gigabytes, give --max-gigabytes N (`cwbc data check` and "
+            f"`import`), max_gigabytes=N (`cwbc.load`) or {VARIABLE}=N"
+        )
 
 
 def check_regular(path: Path) -> None:
