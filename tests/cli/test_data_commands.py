@@ -20,7 +20,7 @@ from toys import ENVIRONMENT, toy_data, write_toy
 
 import cwbc
 from cwbc.data import store
-from cwbc.data.formats import minari_export
+from cwbc.data.formats import minari
 
 Said = pytest.CaptureFixture[str]
 
@@ -558,7 +558,7 @@ def test_export_as_minari_and_back(tmp_path: Path) -> None:
 def test_compare_takes_a_minari_id_a_table_a_file_and_a_name_alike(tmp_path: Path) -> None:
     data = toy_data(full_length=True)
     write_toy(tmp_path / "toy.hdf5")
-    minari_export.export(data, "toy-v0")
+    minari.export(data, "toy-v0")
     frame: dict[str, Any] = {"episode": np.repeat(np.arange(data.episodes), data.lengths)}
     frame |= {f"observation_{i}": data.observations[:, i] for i in range(2)}
     frame |= {"action_0": data.actions[:, 0], "reward": data.rewards}
@@ -610,7 +610,7 @@ def test_a_dataset_is_removed(place: Path, tmp_path: Path, capsys: Said) -> None
 def test_what_cannot_be_removed(place: Path, tmp_path: Path, capsys: Said) -> None:
     write(tmp_path / "a.csv", columns())
     assert run("data", "import", "a.csv", "--name", "cart") == 0
-    minari_export.export(cwbc.load("cart"), "cart-v0")
+    minari.export(cwbc.load("cart"), "cart-v0")
     for name, text in (
         ("crat", "the store has no dataset 'crat'; did you mean 'cart'?"),
         ("a.csv", "a.csv is a path; only datasets of the store are removed, by their names"),
@@ -627,7 +627,7 @@ def test_what_cannot_be_removed(place: Path, tmp_path: Path, capsys: Said) -> No
 def test_a_minari_dataset_does_not_choose_where_a_run_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identity: str
 ) -> None:
-    folder = minari_export.export(toy_data(), "toy-v0")
+    folder = minari.export(toy_data(), "toy-v0")
     metadata = folder / "data" / "metadata.json"
     identity = identity.format(tmp=tmp_path)
     metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"dataset_id": identity}))

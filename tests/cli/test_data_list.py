@@ -11,7 +11,7 @@ from tables import columns, write
 
 import cwbc
 from cwbc.data import store
-from cwbc.data.formats import minari_export
+from cwbc.data.formats import minari
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_list_shows_what_is_here_and_what_can_be_had(
 ) -> None:
     write(tmp_path / "logs.csv", columns())
     run("data", "import", "logs.csv", "--name=mine")
-    minari_export.export(cwbc.load("mine"), "other/mine-v0")
+    minari.export(cwbc.load("mine"), "other/mine-v0")
     capsys.readouterr()
     assert run("data", "list") == 0
     out = capsys.readouterr().out

@@ -16,7 +16,7 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn
 from cwbc.data import load, read, store
 from cwbc.data.checks import Recording, has_images
-from cwbc.data.formats import hdf5, minari_export
+from cwbc.data.formats import hdf5, minari
 from cwbc.data.formats.arrays import from_arrays
 from cwbc.data.issues import Origin
 from cwbc.data.statistics import DatasetStatistics
@@ -134,7 +134,7 @@ def test_images_come_back_from_the_store_and_an_export() -> None:
     assert load("frames").content_hash == data.content_hash
     hdf5.write(Path("again.hdf5"), data)
     assert load("again.hdf5").content_hash == data.content_hash
-    folder = minari_export.export(data, "frames-v0")
+    folder = minari.export(data, "frames-v0")
     vectors = load(folder)
     np.testing.assert_array_equal(vectors.observations, FRAMES.reshape(STEPS, -1))
 

@@ -35,7 +35,7 @@ from toys import HORIZON, toy_data
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import minari as local
-from cwbc.data.formats import minari, minari_export, protection
+from cwbc.data.formats import minari, protection
 from cwbc.data.issues import DataError
 from cwbc.system.errors import InputError
 
@@ -244,7 +244,7 @@ def test_episodes_without_steps_are_left_out(root: Path) -> None:
 
 
 def test_reading_makes_no_noise(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    minari.read(minari_export.export(toy_data(5), "test/quiet-v0"))
+    minari.read(minari.export(toy_data(5), "test/quiet-v0"))
     assert capfd.readouterr() == ("", "")
 
 
@@ -257,7 +257,7 @@ def test_the_package_is_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -
     for act in (
         lambda: minari.read(folder),
         lambda: local.download("test/other-v0"),
-        lambda: minari_export.export(toy_data(2), "test/other-v0"),
+        lambda: minari.export(toy_data(2), "test/other-v0"),
     ):
         with pytest.raises(
             InputError, match=r"Minari datasets need more packages: pip install 'cwbc\[minari\]'"
@@ -407,18 +407,18 @@ def test_long_episodes_need_hdf5(root: Path) -> None:
         minari.read(folder, "mine")
 
     most, more = logged(np.zeros(32_767)), logged(np.zeros(32_768))
-    back = minari.read(minari_export.export(most, "most-v0", data_format="arrow")).data
+    back = minari.read(minari.export(most, "most-v0", data_format="arrow")).data
     assert back.content_hash == most.content_hash
     with pytest.raises(
         InputError, match=r"an episode of 32,768 steps cannot be exported as arrow: .* beyond 32,767"
     ):
-        minari_export.export(more, "more-v0", data_format="arrow")
-    assert minari.read(minari_export.export(more, "more-v0")).data.content_hash == more.content_hash
+        minari.export(more, "more-v0", data_format="arrow")
+    assert minari.read(minari.export(more, "more-v0")).data.content_hash == more.content_hash
 
 
 @pytest.mark.parametrize("data_format", FORMATS)
 def test_damaged_bytes_are_an_error_or_harmless(data_format: Format) -> None:
-    folder = minari_export.export(logged([1, 2, 3], [4.0, 5]), "fuzz/x-v0", data_format=data_format)
+    folder = minari.export(logged([1, 2, 3], [4.0, 5]), "fuzz/x-v0", data_format=data_format)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     errors = 0
     for seed in range(150):
@@ -454,7 +454,7 @@ def damaged(whole: bytes, generator: random.Random) -> bytes:
 
 def test_local_datasets_are_found_by_id(root: Path, tmp_path: Path) -> None:
     for name in ("b-v1", "test/deep/a-v0"):
-        minari_export.export(toy_data(2), name)
+        minari.export(toy_data(2), name)
     (root / "test" / "link").symlink_to(root)  # goes round
     (root / "other").symlink_to(root / "test" / "deep")
     (root / "no-version" / "data").mkdir(parents=True)
@@ -494,7 +494,7 @@ def test_finding_neither_imports_nor_makes_anything(tmp_path: Path) -> None:
 def test_the_place_is_minaris_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MINARI_DATASETS_PATH")
     monkeypatch.setenv("HOME", str(tmp_path))
-    folder = minari_export.export(toy_data(2), "test/home-v0")
+    folder = minari.export(toy_data(2), "test/home-v0")
     assert folder == tmp_path / ".minari" / "datasets" / "test" / "home-v0"
     assert local.names() == ["test/home-v0"] == list(package.list_local_datasets())
 
@@ -531,7 +531,7 @@ def of_kind(kind: str) -> Trajectories:
 def test_what_is_exported_is_read_back(kind: str, data_format: Format) -> None:
     data = of_kind(kind)
     assert kind == "beyond one" or data.terminated.any() > data.terminated.all()
-    back = minari.read(minari_export.export(data, "test/back-v0", data_format=data_format)).data
+    back = minari.read(minari.export(data, "test/back-v0", data_format=data_format)).data
     assert back.content_hash == data.content_hash
     assert back.action_count == (3 if data.discrete else None)
 
@@ -540,7 +540,7 @@ def test_what_is_exported_is_read_back(kind: str, data_format: Format) -> None:
 @pytest.mark.parametrize("discrete", [False, True])
 def test_minari_reads_what_is_exported(discrete: bool, data_format: Format) -> None:
     data = toy_data(12, discrete=discrete)
-    minari_export.export(data, "test/exported-v2", data_format=data_format)
+    minari.export(data, "test/exported-v2", data_format=data_format)
     dataset = package.load_dataset("test/exported-v2")
     assert (dataset.total_episodes, dataset.total_steps) == (data.episodes, data.steps)
     assert dataset.storage.metadata["dataset_size"] > 0
@@ -562,14 +562,14 @@ def test_minari_reads_what_is_exported(discrete: bool, data_format: Format) -> N
 def test_the_action_space_holds_every_action() -> None:
     data = logged([1, 2, 3])
     wide = Trajectories(**vars(data) | {"actions": np.array([[0.5, -4], [0, 2], [-0.1, 3]], np.float32)})
-    minari_export.export(wide, "test/wide-v0")
+    minari.export(wide, "test/wide-v0")
     space = package.load_dataset("test/wide-v0").action_space
     assert (space.low.tolist(), space.high.tolist()) == ([np.float32(-0.1), -4], [0.5, 3])
 
 
 def test_an_export_says_what_it_is() -> None:
     data = logged([1, 2], name="my logs")
-    minari_export.export(data, "test/told-v0")
+    minari.export(data, "test/told-v0")
     metadata = package.load_dataset("test/told-v0").storage.metadata
     version = importlib.metadata.version("cwbc")
     assert metadata["author"] == {f"cwbc {version}"}
@@ -596,7 +596,7 @@ def test_a_registered_environment_is_kept(
     environment: str | None, time_limit: int | None, expected: tuple[str | None, int | None]
 ) -> None:
     data = logged([1, 2], environment=environment, time_limit=time_limit)
-    back = minari.read(minari_export.export(data, "test/env-v0")).data
+    back = minari.read(minari.export(data, "test/env-v0")).data
     assert (back.environment, back.time_limit) == expected
     specification = package.load_dataset("test/env-v0").env_spec
     assert expected[0] == (specification and specification.id)
@@ -616,7 +616,7 @@ def test_a_registered_environment_is_kept(
     ],
 )
 def test_a_wrong_id_is_answered_with_a_right_one(root: Path, name: str, likely: str) -> None:
-    for act in (lambda: minari_export.export(toy_data(2), name), lambda: local.download(name)):
+    for act in (lambda: minari.export(toy_data(2), name), lambda: local.download(name)):
         with pytest.raises(InputError) as caught:
             act()
         assert str(caught.value) == f"{name!r} is not an id of a Minari dataset; one is like {likely!r}"
@@ -625,20 +625,20 @@ def test_a_wrong_id_is_answered_with_a_right_one(root: Path, name: str, likely: 
 
 def test_an_export_replaces_only_when_told(root: Path) -> None:
     first, second = logged([1, 2]), logged([3, 4, 5])
-    folder = minari_export.export(first, "test/same-v0")
+    folder = minari.export(first, "test/same-v0")
     with pytest.raises(
         InputError, match="there is a Minari dataset test/same-v0 already; --overwrite replaces it"
     ):
-        minari_export.export(second, "test/same-v0")
+        minari.export(second, "test/same-v0")
     assert minari.read(folder).data.content_hash == first.content_hash
-    minari_export.export(second, "test/same-v0", overwrite=True, data_format="arrow")
+    minari.export(second, "test/same-v0", overwrite=True, data_format="arrow")
     assert minari.read(folder).data.content_hash == second.content_hash
     assert sorted(path.name for path in root.iterdir()) == ["test"]
 
 
 def test_a_failed_export_leaves_the_old_dataset(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = logged([1, 2]), logged([3, 4, 5])
-    folder = minari_export.export(first, "test/same-v0")
+    folder = minari.export(first, "test/same-v0")
     replace = os.replace
 
     def full(*_: Any) -> Iterator[Any]:
@@ -650,23 +650,23 @@ def test_a_failed_export_leaves_the_old_dataset(root: Path, monkeypatch: pytest.
             raise PermissionError(13, "Permission denied")
         replace(source, target)
 
-    for where, failing in (("cwbc.data.formats.minari_export._buffers", full), ("os.replace", denied)):
+    for where, failing in (("cwbc.data.formats.minari._buffers", full), ("os.replace", denied)):
         with monkeypatch.context() as patched:
             patched.setattr(where, failing)
             with pytest.raises(OSError, match=r"No space|denied"):
-                minari_export.export(second, "test/same-v0", overwrite=True)
+                minari.export(second, "test/same-v0", overwrite=True)
         assert minari.read(folder).data.content_hash == first.content_hash
         assert sorted(path.name for path in root.iterdir()) == ["test"]
 
 
 def test_an_export_spares_what_is_no_dataset(root: Path) -> None:
-    minari_export.export(logged([1, 2]), "test/deep-v0/x-v0")
+    minari.export(logged([1, 2]), "test/deep-v0/x-v0")
     with pytest.raises(InputError, match=r"deep-v0 is not a Minari dataset; remove it, or choose another id"):
-        minari_export.export(logged([1, 2]), "test/deep-v0", overwrite=True)
+        minari.export(logged([1, 2]), "test/deep-v0", overwrite=True)
     with pytest.raises(
         InputError, match=r"test/deep-v0/x-v0 is a Minari dataset; test/.*/y-v0 cannot be below"
     ):
-        minari_export.export(logged([1, 2]), "test/deep-v0/x-v0/y-v0")
+        minari.export(logged([1, 2]), "test/deep-v0/x-v0/y-v0")
     assert local.names() == ["test/deep-v0/x-v0"]
 
 
@@ -736,7 +736,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
         elsewhere.setenv("MINARI_DATASETS_PATH", str(tmp_path / "remote"))
         names = ["robots/arm/reach-v1", "robots/arm/reach-v2", "robots/leg/walk-v0"]
         for name in names:
-            minari_export.export(logged([1, 2], [3]), name, data_format="arrow" if "leg" in name else "hdf5")
+            minari.export(logged([1, 2], [3]), name, data_format="arrow" if "leg" in name else "hdf5")
     listed = {"datasets": names, "namespaces": ["robots/arm", "robots/leg"]}
     (tmp_path / "remote" / "robots" / "namespace_metadata.json").write_text(json.dumps(listed))
     handler = type("Served", (Hub,), {"remote": tmp_path / "remote", "asked": [], "broken": ""})
@@ -909,7 +909,7 @@ def test_bounds_are_those_of_the_data_and_of_the_environment(
     )
     if environment == "Pendulum-v1":
         data = dataclasses.replace(data, observations=np.zeros((3, 3), np.float32))
-    space = package.load_dataset(minari_export.export(data, "pushes-v0").name).spec.action_space
+    space = package.load_dataset(minari.export(data, "pushes-v0").name).spec.action_space
     assert space == spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
 
 

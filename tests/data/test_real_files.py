@@ -13,7 +13,7 @@ from tables import FORMATS, write
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import load, read, store
-from cwbc.data.formats import minari_export
+from cwbc.data.formats import minari
 
 FOLDER = os.environ.get("CWBC_TEST_DATA")
 FILES = sorted(Path(FOLDER).glob("*.hdf5")) if FOLDER else []
@@ -76,6 +76,6 @@ def test_the_same_from_the_store_and_from_minari(path: Path) -> None:
     data = load(path)
     store.add(data, str(path))
     assert load(data.name).content_hash == data.content_hash
-    minari_export.export(data, "real/file-v0")
+    minari.export(data, "real/file-v0")
     back = load("real/file-v0")
     assert (back.content_hash, back.environment) == (data.content_hash, data.environment)

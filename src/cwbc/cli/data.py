@@ -263,9 +263,9 @@ class ExportDataset:
             data = read(self.name, progress=update).trusted()
         if self.format == "minari":
             name = self.to or (data.name if re.search(r"-v\d+$", data.name) else f"{data.name}-v0")
-            from cwbc.data.formats import minari_export
+            from cwbc.data.formats.minari import export
 
-            path = minari_export.export(data, name, self.overwrite)
+            path = export(data, name, self.overwrite)
             say(f"Minari dataset {name}: {path}")
             return
         path = Path(self.to or f"{data.name.replace('/', '-')}.hdf5")

@@ -77,13 +77,12 @@ def datasets_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterat
 
 def check_id(name: str) -> None:
     """Refuse a name that cannot be an id."""
-    if is_id(name):
-        return
-    parts = [part for part in re.sub(r"[^-\w/]+", "-", name).split("/") if part.strip("-")]
-    likely = "/".join(part.strip("-") for part in parts)
-    likely = likely if re.search(r"-v\d+$", likely) else f"{likely}-v0"
-    example = likely if is_id(likely) else "namespace/name-v0"
-    raise InputError(f"{name!r} is not an id of a Minari dataset; one is like {example!r}")
+    if not is_id(name):
+        parts = (part.strip("-") for part in re.sub(r"[^-\w/]+", "-", name).split("/"))
+        likely = "/".join(filter(None, parts))
+        likely = likely if re.search(r"-v\d+$", likely) else f"{likely}-v0"
+        example = likely if is_id(likely) else "namespace/name-v0"
+        raise InputError(f"{name!r} is not an id of a Minari dataset; one is like {example!r}")
 
 
 def check_place(dataset_id: str, overwrite: bool) -> None:
@@ -130,18 +129,22 @@ def download(dataset_id: str, overwrite: bool = False) -> None:
     root().mkdir(parents=True, exist_ok=True)
     # Aside: Minari would take an incomplete dataset in its folder for a complete one.
     with folder_aside(root()) as aside:
+        place, before = root(), os.environ.get(ROOT)
+        os.environ[ROOT] = str(aside)
         try:
-            with _quiet(), _environment_variable(ROOT, str(aside)):
+            with _quiet():
                 _reach_remote()
                 minari.download_dataset(dataset_id)
         except Exception as error:  # a network, a server, and three packages: anything
             raise _not_downloaded(dataset_id, error) from error
+        finally:
+            del os.environ[ROOT]
+            os.environ.update({} if before is None else {ROOT: before})
         arrived = list(datasets_below(aside))  # several, where one combines others
         for path in (*arrived, *aside.rglob("namespace_metadata.json")):
-            place = root() / path.relative_to(aside)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not place.exists() or (overwrite and is_dataset(place)):
-                put(path, place, aside / "replaced")
+            target = place / path.relative_to(aside)
+            if not target.exists() or (overwrite and is_dataset(target)):
+                put(path, target, aside / "replaced")
 
 
 @contextlib.contextmanager
@@ -151,19 +154,6 @@ def _quiet() -> Iterator[None]:
     errors = sys.stderr if sys.stderr.isatty() else aside
     with without_warnings(), contextlib.redirect_stdout(aside), contextlib.redirect_stderr(errors):
         yield
-
-
-@contextlib.contextmanager
-def _environment_variable(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 def _reach_remote() -> None:
@@ -179,7 +169,13 @@ def _reach_remote() -> None:
 def _not_downloaded(name: str, error: Exception) -> InputError:
     if isinstance(error, ImportError):
         return InputError(f"downloading {name} needs more packages: {install('minari')} ({error})")
-    if type(error) is ValueError and (known := _remote_names()) and name not in known:
+    known: list[str] = []
+    if type(error) is ValueError:
+        with contextlib.suppress(Exception), _quiet():  # the list is only for a better hint
+            from minari.storage.remotes import get_cloud_storage
+
+            known = sorted(get_cloud_storage().list_datasets())
+    if known and name not in known:
         versions = [other for other in known if other.rpartition("-v")[0] == name.rpartition("-v")[0]]
         near = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`minari list remote` shows all"
@@ -192,25 +188,16 @@ def _not_downloaded(name: str, error: Exception) -> InputError:
     )
 
 
-def _remote_names() -> list[str]:
-    try:
-        from minari.storage.remotes import get_cloud_storage
-
-        with _quiet():
-            return sorted(get_cloud_storage().list_datasets())
-    except Exception:  # the list is only for a better hint
-        return []
-
-
-def _counts(name: str) -> tuple[str, ...]:
-    """Episodes and steps of a local dataset, as its metadata has them."""
-    try:
-        metadata = json.loads((root() / name / "data" / "metadata.json").read_bytes())
-        counts = (metadata.get("total_episodes"), metadata.get("total_steps"))
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return "", ""
-    known = all(isinstance(count, int) for count in counts)
-    return tuple(f"{count:,}" for count in counts) if known else ("", "")
+def _offers() -> Iterator[Offer]:
+    for name in names():
+        cells = ("", "")
+        # What its metadata has; a damaged one is listed without.
+        with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
+            metadata = json.loads((root() / name / "data" / "metadata.json").read_bytes())
+            counts = (metadata.get("total_episodes"), metadata.get("total_steps"))
+            if all(isinstance(count, int) for count in counts):
+                cells = (f"{counts[0]:,}", f"{counts[1]:,}")
+        yield Offer(name, cells)
 
 
 def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
@@ -240,7 +227,7 @@ def _download(
 SOURCE = DatasetSource(
     key="minari",
     headings=("in Minari's own folder", "episodes", "steps"),
-    offers=lambda: [Offer(name, _counts(name)) for name in names()],
+    offers=_offers,
     names=names,
     has=has,
     read=_read,

@@ -1,33 +1,38 @@
-"""Reads datasets in Minari's layout, with the minari package itself."""
+"""Reads and writes datasets in Minari's layout, with the minari package itself."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import importlib.metadata
 import json
 import math
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import h5py
 import numpy as np
-from gymnasium import spaces
+from gymnasium import registry, spaces
 from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
-from cwbc.data.checks import Recording
+from cwbc.data import compatibility
+from cwbc.data.checks import Recording, has_images
 from cwbc.data.formats.hdf5 import check_arrays
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.data.issues import Issue, Origin
-from cwbc.data.minari import without_warnings
+from cwbc.data.minari import check_id, check_place, put, root, without_warnings
 from cwbc.data.store import contained
 from cwbc.envs import observations
 from cwbc.system.errors import InputError, need_extra
+from cwbc.system.files import folder_aside
 from cwbc.system.typed_json import decode
 
 _FORMAT = "a Minari dataset"
 _MOST_NUMBERS = 1 << 20  # in one observation; more are a damaged space, and would fill the memory
 _UNPROVED = 1 << 16  # bytes that an array may have without as many in the file
+_BATCH = 1 << 15  # rows; of a longer episode, Minari's arrow storage writes all and reads only these
 
 
 class _Metadata(TypedDict):
@@ -49,168 +54,80 @@ def read(path: Path, name: str | None = None) -> Recording:
     Args:
         name: of the dataset; without it, its id.
     """
-    source = name or str(path)
     try:
         with without_warnings(), decoding(path, _FORMAT):
             need_extra("minari", "minari", "Minari datasets")
-            return _Reader(path / "data", source).recording(name)
+            return _read(path / "data", name or str(path), name)
     except FileNotFoundError as error:  # of one episode: the folder itself exists
         raise InputError(f"{path} lacks a part of {_FORMAT}: {error}") from error
 
 
-class _Reader:
-    """One dataset, its episodes concatenated in order."""
-
-    def __init__(self, path: Path, source: str) -> None:
-        self._path, self._source = path, source
-        files = [file for file in path.rglob("*") if not file.is_dir()]
-        for file in files:
-            check_regular(file)
-        self._stored = sum(file.stat().st_size for file in files)
-        values = json.loads((path / "metadata.json").read_bytes())
-        self._metadata: dict[str, Any] = decode(_Metadata, values, str(path / "metadata.json"))
-        _check_version(source, self._metadata["minari_version"])
-        from minari.dataset.minari_storage import MinariStorage
-
-        self._storage = MinariStorage.read(path)
-        self._space, self._action_space = self._storage.observation_space, self._storage.action_space
-        self._discrete = isinstance(self._action_space, spaces.Discrete)
-        self._numbers = _check_spaces(source, self._space, self._action_space)  # of a step
-        self._blocks: list[tuple[NDArray[Any], ...]] = []  # [episode] observations, actions, rewards
-        self._steps = 0
-        self._labels: list[int] = []
-        self._terminated: list[bool] = []
-        self._empty: list[int] = []
-
-    def recording(self, name: str | None) -> Recording:
-        with contextlib.closing(self._episodes()) as episodes:
-            for episode in episodes:
-                with self._naming(episode["id"]):
-                    self._add(episode)
-        if not self._labels:
-            raise InputError(f"{self._source}: there are no steps; was the dataset written completely?")
-        lengths = np.array([len(rewards) for *_, rewards in self._blocks], np.int64)
-        observed, actions, rewards = map(np.concatenate, zip(*self._blocks, strict=True))
-        environment, time_limit = self._environment()
-        data = Trajectories(
-            name=name or contained(self._metadata["dataset_id"]),
-            observations=observed,
-            actions=actions[:, 0] if self._discrete else actions,
-            rewards=rewards[:, 0],
-            starts=np.cumsum(lengths) - lengths,
-            lengths=lengths,
-            terminated=np.array(self._terminated, bool),
-            environment=environment,
-            time_limit=time_limit,
-            action_count=int(self._action_space.n) if self._discrete else None,
-            observation_names=observations.names(self._space),
-        )
-        origin = Origin(self._source, episodes=self._labels, in_order=True)
-        return Recording(data, origin, tuple(self._warnings(data)))
-
-    def _episodes(self) -> Generator[dict[str, Any], None, None]:
-        episodes = range(self._metadata["total_episodes"])
-        if self._storage.FORMAT == "hdf5":
-            path = self._path / "main_data.hdf5"
-            with h5py.File(path, "r") as file:
-                check_size(self._source, check_arrays(path, file, _UNPROVED), self._stored)
-            yield from self._storage.get_episodes(episodes)
-            return
-        for episode in episodes:  # one by one: of many, Minari takes every batch for an episode
-            with self._naming(episode):
-                self._check_batches(self._path / str(episode))
-            yield from self._storage.get_episodes([episode])
-
-    @contextlib.contextmanager
-    def _naming(self, episode: int) -> Iterator[None]:
-        try:
-            yield
-        except InputError as error:
-            raise InputError(f"{self._source}, episode {episode}: {error}") from error
-
-    def _add(self, episode: dict[str, Any]) -> None:
-        count = len(episode["rewards"])
-        if not count:  # nothing can be learnt from it, and the others are valid
-            self._empty.append(episode["id"])
-            return
-        rewards, terminations, _ = (
-            _column(episode, name, count) for name in ("rewards", "terminations", "truncations")
-        )
-        # Again: many episodes may be the same one in the file.
-        self._steps += count
-        check_size(self._source, 4 * self._numbers * self._steps, self._stored)
-        # The observation after the last action is excluded: no action follows it.
-        observed = observations.flatten_batch(self._space, episode["observations"], count + 1)[:count]
-        with np.errstate(over="ignore", invalid="ignore"):  # inf, which the checks report
-            block = (observed.astype(np.float32), self._actions(episode, count), rewards.astype(np.float32))
-        self._blocks.append(block)
-        self._labels.append(episode["id"])
-        self._terminated.append(bool(terminations[-1, 0]))
-
-    def _check_batches(self, folder: Path) -> None:
-        """Refuse an episode that Minari would read only partly, or whose damage would crash Python."""
-        import pyarrow.dataset
-
-        dataset = pyarrow.dataset.dataset(
-            folder, format=self._storage.FORMAT, ignore_prefixes=["_", ".", "metadata.json"]
-        )
-        # By the count alone, before anything is decompressed.
-        check_size(self._source, dataset.count_rows() * self._numbers * 4, self._stored)
-        size, batches = 0, 0
-        for batch in dataset.to_batches(batch_readahead=0, fragment_readahead=0):
-            batch.validate(full=True)
-            size, batches = size + batch.nbytes, batches + 1
-            check_size(self._source, size, self._stored)
-        if batches != 1:
-            raise InputError(
-                f"its rows are in {batches} batches, of which Minari reads the first; write the dataset "
-                "again, as hdf5"
-            )
-
-    def _actions(self, episode: dict[str, Any], count: int) -> NDArray[Any]:
-        """The actions of an episode. [count, width]"""
-        space, values = self._action_space, np.asarray(episode["actions"])
-        shape = (count, *space.shape)
-        if values.shape[:1] != (count,) or values.size != math.prod(shape):
-            raise InputError(f"'actions' has values of shape {values.shape}; expected {shape}")
-        if not self._discrete:
-            return values.reshape(count, -1).astype(np.float32)
-        if values.dtype.kind not in "iub":
-            raise InputError(f"'actions' holds {values.dtype}; {space} has integers")
-        # An action outside the space stays outside, and the checks report its location.
-        return (values.astype(np.int64) - space.start).clip(-1, 2**31 - 1).reshape(count, 1).astype(np.int32)
-
-    def _environment(self) -> tuple[str | None, int | None]:
-        """Id and time limit of the environment, from the metadata alone."""
-        spec = json.loads(self._metadata.get("env_spec") or "{}")
-        name, limit = spec.get("id"), spec.get("max_episode_steps")
-        # "module:Name" would import the module: a file must not choose what is run.
-        known = isinstance(name, str) and ":" not in name
-        return name if known else None, limit if isinstance(limit, int) and limit > 0 else None
-
-    def _warnings(self, data: Trajectories) -> Iterator[Issue]:
-        if (declared := self._metadata["total_steps"]) != data.steps:
-            counted = f"its {data.episodes + len(self._empty):,} episodes have {data.steps:,}"
-            what = f"metadata.json counts {declared:,} steps, but {counted}"
-            yield Issue("warning", what, "was the dataset written completely?")
-        if self._empty:
-            first = ", ".join(map(str, self._empty[:5])) + (" ..." if len(self._empty) > 5 else "")
-            what = f"{len(self._empty):,} episodes have no steps ({first})"
-            yield Issue("warning", what, "they are excluded: were they recorded?", count=len(self._empty))
-
-
-def _check_version(source: str, version: str) -> None:
+def _read(path: Path, source: str, name: str | None) -> Recording:
     from minari import __version__, supported_dataset_versions
+    from minari.dataset.minari_storage import MinariStorage
 
-    if version not in supported_dataset_versions:
+    files = [file for file in path.rglob("*") if not file.is_dir()]
+    for file in files:
+        check_regular(file)
+    stored = sum(file.stat().st_size for file in files)
+    values = json.loads((path / "metadata.json").read_bytes())
+    metadata: dict[str, Any] = decode(_Metadata, values, str(path / "metadata.json"))
+    if (version := metadata["minari_version"]) not in supported_dataset_versions:
         raise InputError(
             f"{source} was written by Minari {version}, which Minari {__version__} does not read; "
             f"it reads {', '.join(sorted(supported_dataset_versions))}"
         )
+    storage = MinariStorage.read(path)
+    space, action_space = storage.observation_space, storage.action_space
+    numbers = _numbers(source, space, action_space)
+    blocks: list[tuple[NDArray[Any], ...]] = []  # [episode] observations, actions, rewards, terminations
+    labels: list[int] = []
+    empty: list[int] = []
+    steps = 0
+    with contextlib.closing(_episodes(source, storage, metadata["total_episodes"], numbers, stored)) as found:
+        for episode in found:
+            count = len(episode["rewards"])
+            if not count:  # nothing can be learnt from it, and the others are valid
+                empty.append(episode["id"])
+                continue
+            steps += count
+            check_size(source, 4 * numbers * steps, stored)  # again: many may be the same one in the file
+            with _naming(source, episode["id"]):
+                blocks.append(_arrays(episode, count, space, action_space))
+            labels.append(episode["id"])
+    if not labels:
+        raise InputError(f"{source}: there are no steps; was the dataset written completely?")
+    lengths = np.array([len(block[0]) for block in blocks], np.int64)
+    observed, actions, rewards, terminations = map(np.concatenate, zip(*blocks, strict=True))
+    starts, discrete = np.cumsum(lengths) - lengths, isinstance(action_space, spaces.Discrete)
+    environment, time_limit = _environment(metadata)
+    data = Trajectories(
+        name=name or contained(metadata["dataset_id"]),
+        observations=observed,
+        actions=actions[:, 0] if discrete else actions,
+        rewards=rewards[:, 0],
+        starts=starts,
+        lengths=lengths,
+        terminated=terminations[starts + lengths - 1, 0].astype(bool),
+        environment=environment,
+        time_limit=time_limit,
+        action_count=int(action_space.n) if discrete else None,
+        observation_names=observations.names(space),
+    )
+    issues = []
+    if (declared := metadata["total_steps"]) != steps:
+        counted = f"its {len(labels) + len(empty):,} episodes have {steps:,}"
+        what = f"metadata.json counts {declared:,} steps, but {counted}"
+        issues.append(Issue("warning", what, "was the dataset written completely?"))
+    if empty:
+        first = ", ".join(map(str, empty[:5])) + (" ..." if len(empty) > 5 else "")
+        what = f"{len(empty):,} episodes have no steps ({first})"
+        issues.append(Issue("warning", what, "they are excluded: were they recorded?", count=len(empty)))
+    return Recording(data, Origin(source, episodes=labels, in_order=True), tuple(issues))
 
 
-def _check_spaces(source: str, space: Any, action_space: Any) -> int:
-    """The numbers of a step: its observation, action and reward."""
+def _numbers(source: str, space: Any, action_space: Any) -> int:
+    """How many numbers a step has: its observation, action and reward."""
     if not isinstance(action_space, spaces.Box | spaces.Discrete):
         kind = type(action_space).__name__
         raise InputError(f"{source}: actions are in a {kind} space; Box and Discrete are supported")
@@ -224,6 +141,69 @@ def _check_spaces(source: str, space: Any, action_space: Any) -> int:
     return size + math.prod(action_space.shape or ()) + 1
 
 
+def _episodes(
+    source: str, storage: Any, count: int, numbers: int, stored: int
+) -> Generator[dict[str, Any], None, None]:
+    if storage.FORMAT == "hdf5":
+        path = storage.data_path / "main_data.hdf5"
+        with h5py.File(path, "r") as file:
+            check_size(source, check_arrays(path, file, _UNPROVED), stored)
+        yield from storage.get_episodes(range(count))
+        return
+    import pyarrow.dataset
+
+    for episode in range(count):  # one by one: of many, Minari takes every batch for an episode
+        # Refused is one that Minari would read only partly, or whose damage would crash Python.
+        with _naming(source, episode):
+            dataset = pyarrow.dataset.dataset(
+                storage.data_path / str(episode),
+                format=storage.FORMAT,
+                ignore_prefixes=["_", ".", "metadata.json"],
+            )
+            # By the count alone, before anything is decompressed.
+            check_size(source, dataset.count_rows() * numbers * 4, stored)
+            size, batches = 0, 0
+            for batch in dataset.to_batches(batch_readahead=0, fragment_readahead=0):
+                batch.validate(full=True)
+                size, batches = size + batch.nbytes, batches + 1
+                check_size(source, size, stored)
+            if batches != 1:
+                raise InputError(
+                    f"its rows are in {batches} batches, of which Minari reads the first; write the dataset "
+                    "again, as hdf5"
+                )
+        yield from storage.get_episodes([episode])
+
+
+@contextlib.contextmanager
+def _naming(source: str, episode: int) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{source}, episode {episode}: {error}") from error
+
+
+def _arrays(episode: dict[str, Any], count: int, space: Any, action_space: Any) -> tuple[NDArray[Any], ...]:
+    """The observations, actions, rewards and terminations of an episode. [count, width] each"""
+    rewards, terminations, _ = (
+        _column(episode, name, count) for name in ("rewards", "terminations", "truncations")
+    )
+    # The observation after the last action is excluded: no action follows it.
+    observed = observations.flatten_batch(space, episode["observations"], count + 1)[:count]
+    actions, shape = np.asarray(episode["actions"]), (count, *action_space.shape)
+    if actions.shape[:1] != (count,) or actions.size != math.prod(shape):
+        raise InputError(f"'actions' has values of shape {actions.shape}; expected {shape}")
+    actions = actions.reshape(count, -1)
+    if isinstance(action_space, spaces.Discrete):
+        if actions.dtype.kind not in "iub":
+            raise InputError(f"'actions' holds {actions.dtype}; {action_space} has integers")
+        # An action outside the space stays outside, and the checks report its location.
+        actions = (actions.astype(np.int64) - action_space.start).clip(-1, 2**31 - 1)
+    dtype = np.int32 if isinstance(action_space, spaces.Discrete) else np.float32
+    with np.errstate(over="ignore", invalid="ignore"):  # inf, which the checks report
+        return observed.astype(np.float32), actions.astype(dtype), rewards.astype(np.float32), terminations
+
+
 def _column(episode: dict[str, Any], name: str, count: int) -> NDArray[Any]:
     """One number per step. [count, 1]"""
     values = np.asarray(episode[name])
@@ -232,3 +212,114 @@ def _column(episode: dict[str, Any], name: str, count: int) -> NDArray[Any]:
     if values.dtype.kind not in "fiub":
         raise InputError(f"'{name}' holds {values.dtype}; expected numbers")
     return values.reshape(count, 1)
+
+
+def _environment(metadata: dict[str, Any]) -> tuple[str | None, int | None]:
+    """Id and time limit of the environment, from the metadata alone."""
+    spec = json.loads(metadata.get("env_spec") or "{}")
+    name, limit = spec.get("id"), spec.get("max_episode_steps")
+    # "module:Name" would import the module: a file must not choose what is run.
+    known = isinstance(name, str) and ":" not in name
+    return name if known else None, limit if isinstance(limit, int) and limit > 0 else None
+
+
+def export(
+    data: Trajectories,
+    dataset_id: str,
+    overwrite: bool = False,
+    data_format: Literal["hdf5", "arrow"] = "hdf5",
+) -> Path:
+    """Write a dataset to Minari's own folder."""
+    check_id(dataset_id)
+    check_place(dataset_id, overwrite)
+    if data_format == "arrow" and (longest := int(data.lengths.max())) >= _BATCH:
+        raise InputError(
+            f"an episode of {longest:,} steps cannot be exported as arrow: Minari would not read beyond "
+            f"{_BATCH - 1:,}; hdf5 has no such limit"
+        )
+    with without_warnings():
+        need_extra("minari", "minari", "Minari datasets")
+        from minari.namespace import create_namespace, list_local_namespaces
+
+        root().mkdir(parents=True, exist_ok=True)
+        with folder_aside(root()) as aside:
+            written = aside / "written"
+            written.mkdir()
+            _write(data, written / "data", dataset_id, data_format)
+            namespace = dataset_id.rpartition("/")[0]
+            if namespace and namespace not in list_local_namespaces():
+                create_namespace(namespace)
+            put(written, root() / dataset_id, aside / "replaced")
+    return root() / dataset_id
+
+
+def _write(data: Trajectories, path: Path, dataset_id: str, data_format: str) -> None:
+    import minari
+    from minari.dataset.minari_storage import MinariStorage
+
+    shape = data.observations.shape[1:]
+    pixels, vector = spaces.Box(0, 255, shape, np.uint8), spaces.Box(-np.inf, np.inf, shape, np.float32)
+    storage = MinariStorage.new(
+        path,
+        observation_space=pixels if has_images(data) else vector,
+        action_space=_action_space(data),
+        env_spec=_specification(data),
+        data_format=data_format,
+    )
+    version = importlib.metadata.version("cwbc")
+    storage.update_metadata(
+        {
+            "dataset_id": dataset_id,
+            "minari_version": minari.__version__,
+            "author": {f"cwbc {version}"},
+            "description": f"Exported by cwbc {version} from {data.name} (content hash {data.content_hash}). "
+            "The observation after the last action of an episode is not in the logs: the last one is "
+            "repeated.",
+        }
+    )
+    # After each arrow episode, Minari adds up the sizes of all before: 2,000 of them would take minutes.
+    storage.get_size = lambda: 0.0
+    storage.update_episodes(_buffers(data))
+    del storage.get_size
+    storage.update_metadata({"dataset_size": storage.get_size()})
+
+
+def _buffers(data: Trajectories) -> Iterator[Any]:
+    from minari.data_collector import EpisodeBuffer
+
+    for start, length, terminated in zip(data.starts, data.lengths, data.terminated, strict=True):
+        rows = slice(start, start + length)
+        last = np.arange(length) == length - 1
+        observed = data.observations[rows]
+        yield EpisodeBuffer(
+            observations=np.concatenate([observed, observed[-1:]]),
+            actions=data.actions[rows].astype(np.int64) if data.discrete else data.actions[rows],
+            rewards=data.rewards[rows],
+            terminations=last & terminated,
+            truncations=last & ~terminated,
+        )
+
+
+def _action_space(data: Trajectories) -> spaces.Space[Any]:
+    if data.discrete:
+        return spaces.Discrete(data.action_size)
+    low, high = data.actions.min(axis=0), data.actions.max(axis=0)
+    with contextlib.suppress(InputError):  # an environment of other dimensions
+        if (known := compatibility.with_actions(data).action_bounds) is not None:
+            # Both: no logged action is outside the declared space.
+            low, high = np.minimum(low, known[0]), np.maximum(high, known[1])
+    return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+
+
+def _specification(data: Trajectories) -> Any:
+    """Gymnasium's entry for the environment, with the time limit of the data, if JSON can represent it."""
+    name = (data.environment or "").rpartition(":")[2]
+    if name not in registry:
+        return None
+    entry = copy.copy(registry[name])
+    entry.max_episode_steps = data.time_limit or entry.max_episode_steps
+    try:
+        entry.to_json()
+    except (TypeError, ValueError):  # registered with a class or a function in place of its name
+        return None
+    return entry
