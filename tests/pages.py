@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from cwbc.core.tasks import TASKS
+from cwbc.core.tasks import TASKS, Task
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.reports.charts import Chart
+from cwbc.reports.page import block
+from cwbc.reports.tables import ReportTable
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.histories import TrainingHistory
 
@@ -29,6 +32,11 @@ CONFIG: dict[str, Any] = {  # of a run on it
     "hardware": {"device": "cpu", "cores": 2},
 }
 VOID = {"meta", "img"}
+
+
+def html(shown: Chart | ReportTable) -> str:
+    """A chart or a table as a page has it."""
+    return block("chart" if isinstance(shown, Chart) else "table", shown)
 
 
 class Read(HTMLParser):
@@ -70,6 +78,15 @@ class Read(HTMLParser):
             self.text += data
         if {"td", "th"} & set(self.open):
             self.rows[-1][-1] += f"{data} "
+
+
+def about(task: Task, best: float) -> DatasetSummary:
+    """A dataset of a task that is not the environment's, with a histogram of two bins."""
+    kind = type("OfTask", (DatasetSummary,), {"task": task})
+    found: DatasetSummary = kind(
+        "mine", None, "abc", 6, 60, best - 9, best, best, (best - 9, best, best), (4, 2)
+    )
+    return found
 
 
 def sweep(method: str, *curve: float, targets: tuple[float, ...], spread: float = 0.0) -> Sweep:

@@ -19,7 +19,8 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.paper.catalogue import ITEMS
 from cwbc.paper.resampling import judged
 from cwbc.results.dataset_names import short_name
-from cwbc.results.evidence import EvaluatedMethod, Evidence
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.evidence import Evidence
 from cwbc.results.statistics import difference
 from cwbc.results.sweeps import Sweep, read_results
 from cwbc.system.formatting import percent, score

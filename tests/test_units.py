@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from cwbc.core.methods import sized, with_options
 from cwbc.core.trajectories import Trajectories
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.data.formats.arrays import from_arrays
-from cwbc.results.sweeps import Sweep, summarize
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.sweeps import Sweep
 from cwbc.runs.policies import Policies
 from cwbc.runs.training import train
 
@@ -172,7 +174,7 @@ def test_targets_and_scores_do_not_depend_on_the_unit(unit: float) -> None:
         np.tile(targets[None, :, None], (3, 1, 2)),
         np.ones((3, len(targets), 2), np.int64),
     )
-    found: Any = summarize(sweep, data.task, data.best)
+    found = EvaluatedMethod.of(sweep, DatasetSummary.of(data)).to_json()
     assert found["calibration_error"]["value"] == pytest.approx(0, abs=1e-3)
     assert found["at_dataset_best"]["value"] == pytest.approx(100, abs=1e-3)
     assert found["ood_retention"]["value"] == pytest.approx(1)

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 from hand_made import found, outcome, verdicts
+from pages import html
 
 from cwbc.paper.catalogue import ITEMS
 from cwbc.paper.item import FULL, QUICK
-from cwbc.reports.page import html
 from cwbc.results.evidence import Evidence
 
 

@@ -14,7 +14,8 @@ from cwbc.paper.catalogue import ITEMS
 from cwbc.paper.item import Claim, Judged
 from cwbc.paper.naming import WALKERS
 from cwbc.paper.resampling import judged
-from cwbc.results.evidence import Evidence, resampled
+from cwbc.results.evaluated import resampled
+from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import interval
 
 REPLAY, MEDIUM, EXPERT = WALKERS

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pages import Read
+from pages import Read, html
 
 from cwbc.reports.charts import Axis, Chart, Curve, EstimateRow, histogram_chart, interval_chart, line_chart
-from cwbc.reports.page import html
 
 NAN = math.nan
 CURVES = [

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from pages import Read
@@ -7,10 +9,11 @@ from pages import Read
 from cwbc.core.tasks import Task
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.comparison import comparison
-from cwbc.reports.page import Page, Section
+from cwbc.reports.page import page_html
 from cwbc.reports.report import File
+from cwbc.results.evaluated import EvaluatedMethod, Methods
 from cwbc.results.sentences import finding, retention_in_words
-from cwbc.results.sweeps import MethodSummary, Sweep, summarize
+from cwbc.results.sweeps import Sweep
 from cwbc.system.formatting import PERCENT
 
 TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
@@ -23,36 +26,31 @@ class Known(DatasetSummary):
 
 
 DATASET = Known("<data> & co", None, "abc123", 1200, 60, -2.0, 5.0, 2.5, (-2.0, 1.0, 5.0), (4, 2))
-Measured = tuple[Sweep, MethodSummary]
 
 
 def measured(
     *curve: float, targets: tuple[float, ...] = (5.0, 10.0, 20.0), dataset: DatasetSummary = DATASET
-) -> Measured:
+) -> EvaluatedMethod:
     """A method whose three seeds achieve these returns."""
     returns = np.broadcast_to(np.array(curve)[None, :, None], (3, len(curve), 3))
     sweep = Sweep("", np.arange(3), np.array(targets), returns, np.ones(returns.shape, np.int64))
-    return sweep, summarize(sweep, dataset.task, dataset.best)
-
-
-def method(*curve: float, targets: tuple[float, ...] = (5.0, 10.0, 20.0)) -> MethodSummary:
-    return measured(*curve, targets=targets)[1]
+    return EvaluatedMethod.of(sweep, dataset)
 
 
 METHODS = {"rvs+cwbc": measured(4.0, 4.0, 3.9), "<i>rvs</i>": measured(4.0, 1.0, 0.0)}
 PROVENANCE = {"command": "cwbc compare '<data>' rvs && true"}
 
 
-def html(
-    methods: dict[str, Measured], dataset: DatasetSummary = DATASET, provenance: dict[str, str] = PROVENANCE
-) -> str:
-    sweeps = [Sweep(name, s.seeds, s.targets, s.returns, s.lengths) for name, (s, _) in methods.items()]
-    summaries = {name: summary for name, (_, summary) in methods.items()}
-    report = comparison(sweeps, summaries, dataset, provenance, {})
-    return report.page({"a.csv": File("", "numbers")}).to_html()
+def html(methods: Methods, dataset: DatasetSummary = DATASET, provenance: dict[str, str] = PROVENANCE) -> str:
+    named = {
+        name: dataclasses.replace(each, sweep=dataclasses.replace(each.sweep, method=name))
+        for name, each in methods.items()
+    }
+    report = comparison(named, dataset, provenance, {}, {"results.csv": "every episode"})
+    return report.page({"a.csv": File("", "numbers")})
 
 
-def page(methods: dict[str, Measured], dataset: DatasetSummary = DATASET) -> Read:
+def page(methods: Methods, dataset: DatasetSummary = DATASET) -> Read:
     return Read(html(methods, dataset))
 
 
@@ -105,8 +103,7 @@ def test_the_contents_of_a_page_lead_to_its_parts() -> None:
     shown = page(METHODS)
     parts = [found["id"] for tag, found in shown.elements if tag == "section"]
     assert [link.removeprefix("#") for link in shown.links if link.startswith("#")] == parts
-    short = Page("", "", "", "", [Section("Tables", [])])
-    assert "<nav" not in short.to_html()
+    assert "<nav" not in page_html("", "", "", "", {"Tables": []})
 
 
 def test_what_runs_have_not_kept_is_left_out() -> None:
@@ -162,42 +159,42 @@ FAR = "At twice the expert return, "
     ("methods", "expected"),
     [
         (
-            {"rvs": method(4.0, 1.0, -1.0), "rvs+cwbc": method(4.0, 4.0, 3.9)},
+            {"rvs": measured(4.0, 1.0, -1.0), "rvs+cwbc": measured(4.0, 4.0, 3.9)},
             FAR + "OOD retention is 98 % for rvs+cwbc, 0 % for rvs.",
         ),
         (
             {
-                name: method(4.0, 4.0, far)
+                name: measured(4.0, 4.0, far)
                 for name, far in zip("abcde", (1.0, 2.0, 4.0, 0.0, 3.0), strict=True)
             },
             FAR + "OOD retention is 100 % for c, 0 % for d (the max and the min score of 5 methods).",
         ),
         (
-            {"bad": method(-1.0, -2.0, -3.0)},
+            {"bad": measured(-1.0, -2.0, -3.0)},
             FAR + "bad scores −15.0 (no OOD retention: the best score is not clearly above 0).",
         ),
         (
-            {"dt": method(4.0, 3.0, targets=(5.0, 10.0)), "bc": method(2.0, 2.0, 2.0)},
+            {"dt": measured(4.0, 3.0, targets=(5.0, 10.0)), "bc": measured(2.0, 2.0, 2.0)},
             "At the expert return, dt scores 15.0; bc scores 10.0.",
         ),
-        ({"dt": method(3.0, targets=(7.0,))}, "At its best target, dt scores 15.0."),
-        ({"dt": method(float("nan"), targets=(7.0,))}, "No score could be evaluated."),
+        ({"dt": measured(3.0, targets=(7.0,))}, "At its best target, dt scores 15.0."),
+        ({"dt": measured(float("nan"), targets=(7.0,))}, "No score could be evaluated."),
         (
-            {"bc": method(3.0, targets=(np.nan,)), "rvs": method(4.0, 1.0, 2.0)},
+            {"bc": measured(3.0, targets=(np.nan,)), "rvs": measured(4.0, 1.0, 2.0)},
             FAR + "OOD retention is 50 % for rvs. bc takes no target and scores 15.0.",
         ),
-        ({"bc": method(3.0, targets=(np.nan,))}, "bc takes no target and scores 15.0."),
+        ({"bc": measured(3.0, targets=(np.nan,))}, "bc takes no target and scores 15.0."),
     ],
 )
-def test_the_headline_tells_the_finding(methods: dict[str, MethodSummary], expected: str) -> None:
-    assert finding(methods, DATASET) == expected.replace(" %", PERCENT)
+def test_the_headline_tells_the_finding(methods: dict[str, EvaluatedMethod], expected: str) -> None:
+    assert finding(methods) == expected.replace(" %", PERCENT)
 
 
-def falling(*far: float) -> MethodSummary:
+def falling(*far: float) -> EvaluatedMethod:
     """Seeds that achieve these returns at twice the expert's, and 4 at the data's best."""
     returns = np.array([[[4.0], [each]] for each in far])
     sweep = Sweep("", np.arange(len(far)), np.array([5.0, 20.0]), returns, np.ones(returns.shape, np.int64))
-    return summarize(sweep, TASK, 5.0)
+    return EvaluatedMethod.of(sweep, DATASET)
 
 
 HIGH, WIDE, LOW = falling(4.0, 3.9, 3.95), falling(4.0, 2.0, 3.0), falling(2.0, 2.1, 2.05)
@@ -216,15 +213,15 @@ HIGH, WIDE, LOW = falling(4.0, 3.9, 3.95), falling(4.0, 2.0, 3.0), falling(2.0, 
         ({"a": HIGH, "b": WIDE, "c": falling(4.0, 2.0)}, "; the 95 % intervals of a and b overlap."),
     ],
 )
-def test_the_finding_says_which_intervals_overlap(methods: dict[str, MethodSummary], overlap: str) -> None:
-    told = finding(methods, DATASET).replace(PERCENT, " %")
+def test_the_finding_says_which_intervals_overlap(methods: dict[str, EvaluatedMethod], overlap: str) -> None:
+    told = finding(methods).replace(PERCENT, " %")
     assert told.startswith(FAR + "OOD retention is 99 % for a")
     assert told.endswith(overlap)
     assert ("overlap" in told) == ("overlap" in overlap)
 
 
 def test_methods_are_named_in_the_order_of_their_retention() -> None:
-    shares = {"high": 0.4, "none": None, "low": 1.0}
+    shares = {"high": 0.4, "none": np.nan, "low": 1.0}
     told = retention_in_words(shares, {"high": 60.0, "none": -1.0, "low": 20.0})
     assert told.replace(PERCENT, " %") == (
         "OOD retention is 100 % for low, 40 % for high; "
@@ -242,8 +239,8 @@ def test_the_page_opens_with_what_to_do() -> None:
 
 
 def test_training_warnings_stand_above_the_caveats() -> None:
-    sweep, summary = measured(4.0, 1.0, 0.0)
-    text = html({"<b>": (sweep, {**summary, "training_warnings": ["The loss rose."]})})
+    warned = dataclasses.replace(measured(4.0, 1.0, 0.0), training_warnings=["The loss rose."])
+    text = html({"<b>": warned})
     assert '<ul class="warnings"><li>&lt;b&gt;: The loss rose.</li></ul>' in text
     assert text.index("The loss rose.") < text.index('<ul class="caveats">')
     assert "Its training ended with warnings." in text

@@ -27,7 +27,6 @@ from cwbc.reports import grid_report
 from cwbc.reports.charts import Curve
 from cwbc.reports.overall import Overall
 from cwbc.results.evidence import Evidence
-from cwbc.results.sweeps import summarize
 from cwbc.system.errors import InputError
 
 TWO = ("hopper-medium", "walker2d-medium")
@@ -285,7 +284,7 @@ def test_a_method_without_a_score_above_zero_has_nothing_to_keep(tmp_path: Path)
 def test_reports_on_runs_and_grids_have_the_same_numbers(scores: tuple[float, float, float, float]) -> None:
     each = outcome("hopper-medium", "rvs", scores, apart=1)
     found = Evidence.of([each], TWO).evaluated["hopper-medium"]["rvs"]
-    summary = summarize(each.sweep, each.dataset.task, each.dataset.best)
+    summary = found.to_json()
     points = [summary["at_expert"], summary["at_twice_expert"], summary["best_point"]]
     points.append(summary["ood_retention"])
     expected = [np.nan if point is None or point["value"] is None else point["value"] for point in points]

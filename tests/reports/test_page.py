@@ -7,35 +7,25 @@ import re
 from pages import Read
 
 from cwbc.reports.looks import COLOURS, COLOURS_ON_DARK, DARK, LIGHT
-from cwbc.reports.page import (
-    Claims,
-    Facts,
-    Folded,
-    Links,
-    Page,
-    Paragraph,
-    Section,
-    ShownCase,
-    ShownClaim,
-    html,
-)
+from cwbc.reports.page import block, page_html
 
-PAGE = Page(
+PAGE = page_html(
     "title & co",
     "kicker",
     "headline",
     "lead",
-    [
-        Section("Table 1: scores", [Paragraph("a < b")]),
-        Section(
-            "More", [Folded("all of it", [Facts({"a": "1 < 2", "nothing": ""})]), Links({"a.csv": "rows"})]
-        ),
-    ],
+    {
+        "Table 1: scores": [block("paragraph", "a < b")],
+        "More": [
+            block("folded", "all of it", [block("facts", {"a": "1 < 2", "nothing": ""})]),
+            block("links", {"a.csv": "rows"}),
+        ],
+    },
 )
 
 
 def test_a_page_has_its_parts_in_order() -> None:
-    read = Read(PAGE.to_html())
+    read = Read(PAGE)
     words = (
         "kicker",
         "headline",
@@ -54,22 +44,21 @@ def test_a_page_has_its_parts_in_order() -> None:
 
 
 def test_the_policy_lets_run_the_one_script_that_is_there() -> None:
-    text = PAGE.to_html()
-    (policy,) = Read(text).having("http-equiv", "Content-Security-Policy")
-    (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
+    (policy,) = Read(PAGE).having("http-equiv", "Content-Security-Policy")
+    (script,) = re.findall(r"<script>(.*?)</script>", PAGE, re.S)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy["content"]
     assert policy["content"].startswith("default-src 'none'")
 
 
 def test_options_are_not_broken_at_their_hyphens() -> None:
-    shown = html(Facts({"": "cwbc --batch-size=4 well-known"}))
+    shown = block("facts", {"": "cwbc --batch-size=4 well-known"})
     assert 'cwbc <span class="option">--batch-size</span>=4 well-known' in shown
 
 
 def test_claims_have_their_verdicts_and_cases() -> None:
-    cases = [ShownCase("contradicted", "<hopper>", "1 < 2"), ShownCase("inconclusive", "walker2d", "?")]
-    read = Read(html(Claims([ShownClaim("supported", "a & b", "<b>so</b>", cases)])))
+    cases = [("contradicted", "<hopper>", "1 < 2"), ("inconclusive", "walker2d", "?")]
+    read = Read(block("claims", [("supported", "a & b", "<b>so</b>", cases)]))
     assert "a & b\n<b>so</b>" in read.text
     assert "<hopper> 1 < 2" in read.text
     kinds = [(tag, found.get("class")) for tag, found in read.elements if tag in ("dt", "li")]

@@ -16,7 +16,7 @@ from matplotlib.image import imread
 from pages import DATASET, history, sweep
 
 from cwbc.reports import write_report
-from cwbc.reports.page import Page, Paragraph, Section
+from cwbc.reports.page import block, page_html
 
 pytestmark = pytest.mark.skipif(program() is None, reason="no Chromium on this machine")
 
@@ -246,7 +246,7 @@ def test_no_other_script_runs_and_nothing_is_fetched(chromium: Tab, tmp_path: Pa
         "<p onclick=\"document.title = 'changed'\" id='here'>here</p>",
     ]
     page = tmp_path / "page.html"
-    text = Page("as it was", "", "", "", [Section("", [Paragraph("HERE")])]).to_html()
+    text = page_html("as it was", "", "", "", {"": [block("paragraph", "HERE")]})
     page.write_text(text.replace("HERE", "".join(blocks)))
     (tmp_path / "x.png").write_bytes(b"")
     chromium.open(page)

@@ -8,10 +8,9 @@ import re
 from itertools import combinations
 
 import pytest
-from pages import DATASET, Read, once, sweep
+from pages import DATASET, Read, html, once, sweep
 
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.page import html
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.svg import NARROW, WIDE, Size, drawing
 

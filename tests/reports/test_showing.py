@@ -14,7 +14,7 @@ from printed import FILTERED_BC_BY_QUALITY
 from cwbc.paper.published import DATASETS, FILTERED_BC
 from cwbc.reports.showing import cell_at
 from cwbc.reports.tables import ReportTable, TableRow
-from cwbc.results.evidence import EvaluatedMethod
+from cwbc.results.evaluated import EvaluatedMethod
 
 
 def row(table: ReportTable, name: str) -> TableRow:

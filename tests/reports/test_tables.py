@@ -4,9 +4,8 @@ import csv
 import io
 
 import pytest
-from pages import Read
+from pages import Read, html
 
-from cwbc.reports.page import html
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.system.formatting import PERCENT, percent
 

@@ -5,9 +5,8 @@ import io
 
 import numpy as np
 import pytest
-from pages import DATASET, Read, history
+from pages import DATASET, Read, history, html
 
-from cwbc.reports.page import html
 from cwbc.reports.training_charts import distinct_weightings, loss_curves, sampled_chart, training_chart
 
 NAN = float("nan")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cwbc.results.intervals import Array
-from cwbc.results.metrics import Ends, calibration_error, has_fractions, monotonicity, retained, retention
+from cwbc.results.intervals import Array, Ends
+from cwbc.results.metrics import calibration_error, has_fractions, monotonicity, retained, retention
 
 T = 4.302653  # Student's t of three seeds
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.recommendation import Recommendation, recommend
-from cwbc.results.sweeps import Sweep, summarize
+from cwbc.results.sweeps import Sweep
 from cwbc.system.formatting import PERCENT
 
 # Without published references: returns of 0 to 100 are their own scores, 200 is the best + range.
@@ -34,10 +35,9 @@ def once(achieved: float, seeds: int = 3, apart: float = 1.0) -> Sweep:
 def recommended(warnings: tuple[str, ...] = (), **sweeps: Sweep) -> Recommendation:
     """Of methods by name; two underscores are a plus."""
     methods = {
-        name.replace("__", "+"): summarize(each, DATASET.task, DATASET.best, warnings)
-        for name, each in sweeps.items()
+        name.replace("__", "+"): EvaluatedMethod.of(each, DATASET, warnings) for name, each in sweeps.items()
     }
-    found = recommend(methods, DATASET)
+    found = recommend(methods)
     assert found is not None
     return found
 
@@ -57,20 +57,20 @@ def test_one_method_that_follows_its_target_needs_no_caveat() -> None:
 
 
 def test_a_target_within_the_data_is_preferred_to_one_beyond_that_is_no_better() -> None:
-    assert recommended(rvs=sweep(*FOLLOWS[:4], 94.0, 94.9, 93.0)).point["target"] == 100.0
+    assert recommended(rvs=sweep(*FOLLOWS[:4], 94.0, 94.9, 93.0)).point.target == 100.0
     # Twice as far below the best point, but within what seeds do to that.
-    assert recommended(rvs=sweep(*FOLLOWS[:4], 94.0, 99.0, 93.0, apart=6.0)).point["target"] == 100.0
+    assert recommended(rvs=sweep(*FOLLOWS[:4], 94.0, 99.0, 93.0, apart=6.0)).point.target == 100.0
 
 
 def test_a_target_beyond_the_data_is_the_lowest_that_is_good() -> None:
     found = recommended(rvs=sweep(0.0, 38.0, 70.0, 75.0, 95.0, 97.0, 96.0))
-    assert found.point["target"] == 120.0
+    assert found.point.target == 120.0
     assert "The target is out-of-distribution: the dataset's best return is 100." in found.caveats
 
 
 def test_a_collapse_at_higher_targets_is_a_caveat() -> None:
     found = recommended(rvs=sweep(*COLLAPSES))
-    assert found.point["target"] == 100.0
+    assert found.point.target == 100.0
     assert "Do not raise the target: at 200 it achieves −40." in found.caveats
 
 
@@ -141,11 +141,11 @@ def test_training_warnings_are_a_caveat() -> None:
 
 
 def test_what_was_not_evaluated_is_not_recommended() -> None:
-    assert recommend({}, DATASET) is None
-    lost = summarize(sweep(*[np.nan] * 7), DATASET.task, DATASET.best)
-    assert recommend({"rvs": lost}, DATASET) is None
+    assert recommend({}) is None
+    lost = EvaluatedMethod.of(sweep(*[np.nan] * 7), DATASET)
+    assert recommend({"rvs": lost}) is None
     found = recommended(rvs=sweep(*[np.nan] * 7), dt=sweep(*FOLLOWS[:3], np.nan, *FOLLOWS[4:]))
-    assert (found.method, found.point["target"]) == ("dt", 120.0)
+    assert (found.method, found.point.target) == ("dt", 120.0)
 
 
 @pytest.mark.parametrize("seeds", [3, 10])
@@ -156,7 +156,7 @@ def test_noise_rarely_moves_the_choice_out_of_the_data(seeds: int) -> None:
     for _ in range(100):
         curve = sweep(*FOLLOWS[:4], *[FOLLOWS[3]] * 3, seeds=seeds)
         returns = curve.returns + generator.normal(0, 6, curve.returns.shape)
-        chosen.append(recommended(rvs=dataclasses.replace(curve, returns=returns)).point["target"])
+        chosen.append(recommended(rvs=dataclasses.replace(curve, returns=returns)).point.target)
     assert sum(target in (80.0, 100.0) for target in chosen) >= 90
 
 

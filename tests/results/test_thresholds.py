@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pages import about
 
 from cwbc.core.tasks import Task, task_for
-from cwbc.results.sweeps import MethodSummary, Sweep, summarize
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.sweeps import Sweep
 from cwbc.results.thresholds import Gate, check_methods, failures, metrics_of, parse
 from cwbc.system.errors import InputError
 
 TASK = Task(expert_return=10.0, random_score=0.0, expert_score=20.0, far_return=20.0, near_return=1.0)
 
 
-def method(*returns: float, targets: tuple[float, ...] = (2.0, 5.0, 20.0)) -> MethodSummary:
+def method(*returns: float, targets: tuple[float, ...] = (2.0, 5.0, 20.0)) -> EvaluatedMethod:
     """A method whose one seed achieves these returns; scores are five times those, the data's best is 5."""
     achieved = np.array(returns)[None, :, None]
     sweep = Sweep("", np.arange(1), np.array(targets), achieved, np.ones(achieved.shape, np.int64))
-    return summarize(sweep, TASK, best=5.0)
+    return EvaluatedMethod.of(sweep, about(TASK, best=5.0))
 
 
 # Retentions of 1 / 5 and 4 / 5, monotonicities of the same; calibration errors of 0 and (3 + 0) / 2 x 5.
@@ -99,7 +101,7 @@ def test_a_limit_may_be_for_one_method() -> None:
 def test_a_limit_on_following_targets_is_not_about_methods_without_one() -> None:
     returns = np.array([[[5.0]]])
     once = Sweep("bc", np.arange(1), np.array([np.nan]), returns, np.ones(returns.shape, np.int64))
-    methods = {"bc": summarize(once, TASK, best=5.0), **METHODS}
+    methods = {"bc": EvaluatedMethod.of(once, about(TASK, best=5.0)), **METHODS}
     takes = {"bc": False, **TAKES}
     every = Gate("ood_retention", 0.75)
     check_methods([every, Gate("at_expert", 1.0, "bc")], takes)

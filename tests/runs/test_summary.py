@@ -9,6 +9,7 @@ from pages import DATASET, sweep
 
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import write_report
+from cwbc.results.evaluated import evaluated
 from cwbc.runs.summary import summary_of, write_results
 from cwbc.system.errors import InputError
 
@@ -26,8 +27,9 @@ def test_results_are_written_unless_that_is_refused(tmp_path: Path) -> None:
 
         folder = tmp_path / str(refused)
         folder.mkdir()
+        summary = summary_of(evaluated([SWEEP], DATASET), DATASET)
         with contextlib.suppress(KeyboardInterrupt):
-            write_results(folder, [SWEEP], summary_of([SWEEP], DATASET), before_replacing=before_replacing)
+            write_results(folder, [SWEEP], summary, before_replacing=before_replacing)
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     assert written(refused=True) == {}
@@ -39,10 +41,10 @@ def test_results_are_written_unless_that_is_refused(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_other_results_remove_the_report_of_the_earlier_ones(tmp_path: Path) -> None:
     write_report(tmp_path, [SWEEP], DATASET, {})
-    write_results(tmp_path, [SWEEP], summary_of([SWEEP], DATASET))
+    write_results(tmp_path, [SWEEP], summary_of(evaluated([SWEEP], DATASET), DATASET))
     assert (tmp_path / "report.html").exists()
     other = dataclasses.replace(SWEEP, returns=SWEEP.returns + 1)
-    write_results(tmp_path, [other], summary_of([other], DATASET))
+    write_results(tmp_path, [other], summary_of(evaluated([other], DATASET), DATASET))
     assert {path.name for path in tmp_path.glob("*.*")} == {"results.csv", "summary.json"}
 
 

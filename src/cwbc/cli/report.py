@@ -17,6 +17,7 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import summary_table, write_report
 from cwbc.reports.comparison import training_warnings
 from cwbc.results import thresholds
+from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
 from cwbc.results.sentences import calibration_in_words, differing_in_words, finding
 from cwbc.runs import run_directory
@@ -31,7 +32,6 @@ from cwbc.runs.finished import (
     read_sweeps,
     read_warnings,
 )
-from cwbc.runs.summary import Summary
 from cwbc.system.console import PlainConsole, output, say
 from cwbc.system.errors import InputError
 
@@ -97,14 +97,14 @@ def write_locked(out: Path, directories: list[Path], limits: Sequence[thresholds
 def write(out: Path, directories: list[Path], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
     """Write the report of several runs and print its summary; returns a line for every limit not met."""
     dataset = _one_dataset(directories)
-    summary = draw(out, directories, dataset, limits)
-    show(out, summary, dataset)
-    return thresholds.failures(limits, summary["methods"])
+    methods = draw(out, directories, dataset, limits)
+    show(out, methods)
+    return thresholds.failures(limits, methods)
 
 
 def draw(
     out: Path, directories: list[Path], dataset: DatasetSummary, limits: Sequence[thresholds.Gate] = ()
-) -> Summary:
+) -> Methods:
     """Write the report of several runs on one dataset."""
     sweeps = read_sweeps(directories)
     thresholds.check_methods(limits, {sweep.method: sweep.takes_target for sweep in sweeps})
@@ -120,13 +120,13 @@ def draw(
     )
 
 
-def show(out: Path, summary: Summary, dataset: DatasetSummary) -> None:
+def show(out: Path, methods: Methods) -> None:
     """Print the table of a report, its summary and the recommendation."""
-    console, methods = PlainConsole(), summary["methods"]
-    console.print(summary_table(summary))
+    console = PlainConsole()
+    console.print(summary_table(methods))
     lines = [f"training warning: {text}" for text in training_warnings(methods)]
-    lines += [finding(methods, dataset), *calibration_in_words(methods), *differing_in_words(methods)]
-    if (recommended := recommend(methods, dataset)) is not None:
+    lines += [finding(methods), *calibration_in_words(methods), *differing_in_words(methods)]
+    if (recommended := recommend(methods)) is not None:
         lines += ["", recommended.sentence(), *(f"- {caveat}" for caveat in recommended.caveats)]
     for line in lines:
         console.print(line, highlight=False, markup=False)

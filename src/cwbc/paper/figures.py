@@ -16,7 +16,8 @@ from cwbc.reports import showing
 from cwbc.reports.charts import Axis, Chart, EstimateRow, interval_chart
 from cwbc.reports.tables import ReportTable, TableColumn, TableRow
 from cwbc.results.dataset_names import short_name
-from cwbc.results.evidence import EvaluatedMethod, Evidence
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import interval
 from cwbc.system.formatting import amount, percent, score
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from cwbc.paper.item import Case, Claim
 from cwbc.paper.naming import quality
-from cwbc.results.evidence import EvaluatedMethod, Evidence
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.evidence import Evidence
 from cwbc.system.formatting import counted, percent, score
 
 RELIABLE = 0.8  # OOD retention, at least

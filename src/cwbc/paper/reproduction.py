@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from cwbc.data import d4rl, generated, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale
@@ -19,7 +21,7 @@ from cwbc.paper.naming import Datasets
 from cwbc.paper.resampling import RULE, exact, judged
 from cwbc.reports import writing
 from cwbc.reports.grid_report import about_grid
-from cwbc.reports.page import Claims, Paragraph, Section, ShownCase, ShownClaim
+from cwbc.reports.page import block
 from cwbc.reports.report import File, Picture, ReportDocument
 from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import evaluated_in_words
@@ -154,7 +156,7 @@ def report(
             "item": {"name": item.name, "place": item.place, "shows": item.shows},
             "claims": [_plain(claim) for claim in claims],
         },
-        sections=[Section("Claims of the paper", [*map(Paragraph, rule), _claims(claims)])],
+        sections={"Claims of the paper": [*(block("paragraph", each) for each in rule), _claims(claims)]},
         tables=findings.tables,
         charts=[*distributions.values(), *findings.charts],
         pictures={
@@ -207,15 +209,9 @@ def _in_markdown(claims: Sequence[Claim]) -> list[str]:
     return lines
 
 
-def _claims(claims: Sequence[Claim]) -> Claims:
-    return Claims(
-        [
-            ShownClaim(
-                claim.verdict,
-                claim.text,
-                claim.reason,
-                [ShownCase(case.verdict, case.dataset, _numbers(case)) for case in claim.cases],
-            )
-            for claim in claims
-        ]
-    )
+def _claims(claims: Sequence[Claim]) -> Markup:
+    shown = []
+    for claim in claims:
+        cases = [(case.verdict, case.dataset, _numbers(case)) for case in claim.cases]
+        shown.append((claim.verdict, claim.text, claim.reason, cases))
+    return block("claims", shown)

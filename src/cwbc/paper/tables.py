@@ -17,7 +17,8 @@ from cwbc.paper.published import DATASETS, FILTERED_BC, HARD_FILTERING, MAIN
 from cwbc.reports import showing
 from cwbc.reports.overall import Overall
 from cwbc.reports.showing import PublishedTable
-from cwbc.results.evidence import EvaluatedMethod, Evidence
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.evidence import Evidence
 from cwbc.results.statistics import difference
 from cwbc.system.formatting import counted, percent, score
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
-from cwbc.core.tasks import Task, landmarks
+from cwbc.core.tasks import Task
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.dataset_part import DatasetPart, Methods, undefined
+from cwbc.reports.dataset_part import DatasetPart, scores_table
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import Picture, ReportDocument
 from cwbc.reports.training_charts import Histories
+from cwbc.results.evaluated import Methods, evaluated
 from cwbc.results.intervals import meaning
 from cwbc.results.sentences import (
     broken_in_words,
@@ -22,11 +22,10 @@ from cwbc.results.sentences import (
     differing_in_words,
     evaluated_in_words,
     finding,
-    value_and_interval,
 )
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.run_directory import CONFIG, PAGE, REPORT, RESULTS
-from cwbc.runs.summary import Summary, summary_of, write_results
+from cwbc.runs.summary import summary_of, write_results
 from cwbc.system.formatting import amount
 
 NOTHING = "No policy to deploy: no return could be evaluated."
@@ -41,71 +40,68 @@ def write_report(
     histories: Histories | None = None,
     evaluated_with: Mapping[str, dict[str, str]] | None = None,
     training_warnings: Mapping[str, Sequence[str]] | None = None,
-) -> Summary:
-    """Write results.csv, summary.json, scores, pictures and report.html; returns the summary.
+) -> Methods:
+    """Write results.csv, summary.json, scores, pictures and report.html; returns the methods.
 
     Args:
         training_warnings: by method; shown at the top.
     """
-    summary = summary_of(sweeps, dataset, evaluated_with, training_warnings)
-    report = comparison(sweeps, summary["methods"], dataset, provenance, histories or {})
+    methods = evaluated(sweeps, dataset, training_warnings)
+    written = {RESULTS: "every episode: method, seed, target return, achieved return"}
     if (directory / CONFIG).exists():
-        report = dataclasses.replace(
-            report, written={**report.written, CONFIG: "all that is needed to run it again"}
-        )
+        written[CONFIG] = "all that is needed to run it again"
+    report = comparison(methods, dataset, provenance, histories or {}, written)
     directory.mkdir(parents=True, exist_ok=True)
     files = report.beside()
-    contents = {name: file.content for name, file in files.items()} | {PAGE: report.page(files).to_html()}
+    contents = {name: file.content for name, file in files.items()} | {PAGE: report.page(files)}
     # What this report has not, such as the losses of unknown trainings, is about other runs.
+    summary = summary_of(methods, dataset, evaluated_with)
     write_results(directory, sweeps, summary, {**dict.fromkeys(REPORT), **contents})
-    return summary
+    return methods
 
 
 def comparison(
-    sweeps: Sequence[Sweep],
     methods: Methods,
     dataset: DatasetSummary,
     provenance: Mapping[str, str],
     histories: Histories,
+    written: Mapping[str, str],
 ) -> ReportDocument:
-    """The report about methods on one dataset."""
-    chart = reliability_chart(sweeps, dataset, list(methods))
+    """The report about methods on one dataset; `written` are the files beside it."""
+    chart = reliability_chart([method.sweep for method in methods.values()], dataset, list(methods))
     part = DatasetPart(dataset, methods, histories, list(methods))
     pictures = {"reliability.png": Picture(chart, dataset.name, "achieved vs. target return")}
     for name, trained in part.charts().items():
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])
     recommended = part.recommended
+    seeds = {len(method.scores) for method in methods.values()}
+    episodes = {method.sweep.returns.shape[2] for method in methods.values()}
+    spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
     return ReportDocument(
         f"{dataset.name} – reliability report",
         f"Reliability report · {dataset.name}",
         recommended.sentence() if recommended else NOTHING,
         [
-            _evaluated(methods),
+            evaluated_in_words(seeds, episodes, spread),
             _scale(dataset.task),
             *differing_in_words(methods),
-            *broken_in_words({sweep.method: sweep for sweep in sweeps}),
+            *broken_in_words(methods),
         ],
         {dataset.name: part},
         provenance,
         caveats=recommended.caveats if recommended else (),
-        finding=" ".join([finding(methods, dataset), *calibration_in_words(methods)]),
+        finding=" ".join([finding(methods), *calibration_in_words(methods)]),
         training_warnings=training_warnings(methods),
         tables={"scores": part.scores},
         charts=[chart],
         pictures=pictures,
-        written={RESULTS: "every episode: method, seed, target return, achieved return"},
+        written=written,
     )
 
 
 def training_warnings(methods: Methods) -> list[str]:
     """The warnings about the training of each method, with its name."""
-    return [f"{name}: {text}" for name, method in methods.items() for text in method["training_warnings"]]
-
-
-def _evaluated(methods: Methods) -> str:
-    seeds, episodes = ({method[what] for method in methods.values()} for what in ("seeds", "episodes"))
-    beside = meaning(seeds)
-    return evaluated_in_words(seeds, episodes, beside.replace("95 %", "the small numbers are 95 %", 1))
+    return [f"{name}: {text}" for name, method in methods.items() for text in method.training_warnings]
 
 
 def _scale(task: Task) -> str:
@@ -123,18 +119,17 @@ def _scale(task: Task) -> str:
     )
 
 
-def summary_table(summary: Summary) -> Table:
+def summary_table(methods: Methods) -> Table:
     """The scores at the named targets, for a terminal."""
-    dataset, methods = DatasetSummary.from_json(summary["dataset"]), summary["methods"]
-    marks = landmarks(dataset.task, dataset.best)
-    around = meaning({method["seeds"] for method in methods.values()})
-    table = Table(caption=f"normalized scores, {around}")
-    for name in ("method", *(f"at {mark.label}" for mark in marks), "OOD retention"):
-        table.add_column(name, justify="left" if name == "method" else "right")
-    for name, method in methods.items():
-        cells = [value_and_interval(method[mark.key]) for mark in marks]
-        value, around = value_and_interval(method["ood_retention"], fraction=True)
-        cells.append((value, around or undefined(method, marks[-1])))
-        shown = [Text.assemble(value, (f"\n{around}", "dim") if around else "") for value, around in cells]
-        table.add_row(Text(name, style="bold"), *shown)
+    scores, marks = scores_table(methods), next(iter(methods.values())).landmarks
+    shown = {f"at {mark.label}": index for index, mark in enumerate(marks)}
+    shown["OOD retention"] = len(marks) + 1  # after the best point
+    table = Table(caption=f"normalized scores, {meaning({len(each.scores) for each in methods.values()})}")
+    table.add_column("method")
+    for name in shown:
+        table.add_column(name, justify="right")
+    for row in scores.rows:
+        cells = [scores.shown(index, row) for index in shown.values()]
+        texts = [Text.assemble(cell.text, *((f"\n{note}", "dim") for note in cell.notes)) for cell in cells]
+        table.add_row(Text(row.name, style="bold"), *texts)
     return table

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from cwbc.core.tasks import Landmark, landmarks
+from markupsafe import Markup
+
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.charts import Chart
 from cwbc.reports.looks import looks_of
-from cwbc.reports.page import Block, Facts, Folded
+from cwbc.reports.page import block
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.reports.training_charts import Histories, sampled_chart, training_chart
+from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import Recommendation, recommend
 from cwbc.results.sentences import same_targets
-from cwbc.results.sweeps import Measure, MethodSummary, same_target
+from cwbc.results.sweeps import same_target
 from cwbc.system.formatting import amount, percent, retention_percent
-
-Methods = Mapping[str, MethodSummary]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +34,12 @@ class DatasetPart:
     @property
     def recommended(self) -> Recommendation | None:
         """What to deploy."""
-        return recommend(self.methods, self.dataset)
+        return recommend(self.methods)
 
-    @property
+    @functools.cached_property
     def scores(self) -> ReportTable:
         """Scores at the named targets, and how well each method follows its target."""
-        return scores_table(self.methods, self.dataset, self.names)
+        return scores_table(self.methods, self.names)
 
     def charts(self) -> dict[str, Chart]:
         """The charts of training, by the names of their files."""
@@ -48,13 +49,14 @@ class DatasetPart:
         }
         return {name: chart for name, chart in found.items() if chart is not None}
 
-    def blocks(self, name: str, but: Sequence[ReportTable]) -> list[Block]:
+    def blocks(self, name: str, but: Sequence[ReportTable]) -> list[Markup]:
         """All of it, without the tables that the page shows elsewhere."""
-        dataset, blocks = self.dataset, list[Block]()
+        dataset, blocks = self.dataset, list[Markup]()
         if self.methods:
-            targets = targets_table(self.methods, dataset, self.names)
-            blocks += [table for table in (self.scores,) if table not in but]
-            blocks.append(Folded("Scores at every target return", [targets]))
+            if not any(table is self.scores for table in but):
+                blocks.append(block("table", self.scores))
+            targets = block("table", targets_table(self.methods, self.names))
+            blocks.append(block("folded", "Scores at every target return", [targets]))
         about = {
             "name": name,
             "environment": dataset.environment or "unknown",
@@ -65,12 +67,12 @@ class DatasetPart:
             "min return": amount(dataset.lowest),
             "content hash": dataset.content_hash,
         }
-        return [*blocks, *self.charts().values(), Facts(about)]
+        return [*blocks, *(block("chart", chart) for chart in self.charts().values()), block("facts", about)]
 
 
-def scores_table(methods: Methods, dataset: DatasetSummary, names: Sequence[str] = ()) -> ReportTable:
+def scores_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
     """Scores at the named targets, and how well each method follows its target."""
-    marks = landmarks(dataset.task, dataset.best)
+    marks = next(iter(methods.values())).landmarks
     columns = [TableColumn(mark.label, f"target {amount(mark.target)}", better="higher") for mark in marks]
     far = f"{marks[-1].label} / best point"
     over_all = [  # of the targets
@@ -83,45 +85,32 @@ def scores_table(methods: Methods, dataset: DatasetSummary, names: Sequence[str]
         over_all = [dataclasses.replace(column, better=None) for column in over_all]
     rows = []
     for name, method in methods.items():
-        top, target = method["best_point"], method["best_point"]["target"]
-        cells = [_cell(method[mark.key]) for mark in marks]
-        cells.append(_cell(top, "" if target is None else f"target {amount(target)}"))
-        cells.append(_cell(method["ood_retention"], undefined(method, marks[-1])))
-        cells += map(_cell, (method["monotonicity"], method["calibration_error"]))
-        rows.append(TableRow(name, cells, name, () if method["takes_target"] else ("takes no target",)))
+        metrics, top, notes = method.metrics, method.named_points["best_point"], {}
+        if top is not None and not math.isnan(top.target):
+            notes["best_point"] = f"target {amount(top.target)}"
+        if metrics[marks[-1].key].is_known and not metrics["ood_retention"].is_known:
+            notes["ood_retention"] = "not defined" if method.sweep.takes_target else "takes no target"
+        keys = [mark.key for mark in marks]
+        keys += ["best_point", "ood_retention", "monotonicity", "calibration_error"]
+        cells = [TableCell(*metrics[key], note=notes.get(key, "")) for key in keys]
+        rows.append(TableRow(name, cells, name, () if method.sweep.takes_target else ("takes no target",)))
     looks = looks_of(list(methods), names)
     return ReportTable("method", [*columns, *over_all], rows, looks, title="Scores at the named targets")
 
 
-def undefined(method: MethodSummary, far: Landmark) -> str:
-    """Why a method has no OOD retention, if it was evaluated at the far target; nothing where it has one."""
-    point = method[far.key]
-    if method["ood_retention"] is not None or point is None or point["value"] is None:
-        return ""
-    return "not defined" if method["takes_target"] else "takes no target"
-
-
-def _cell(point: Measure | None, note: str = "") -> TableCell:
-    if point is None or point["value"] is None:
-        return TableCell(note=note)
-    return TableCell(point["value"], point["low"], point["high"], note=note)
-
-
-def targets_table(methods: Methods, dataset: DatasetSummary, names: Sequence[str] = ()) -> ReportTable:
+def targets_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
     """The scores of every method at every target."""
-    marks = landmarks(dataset.task, dataset.best)
-    curves = {name: {point["target"]: point for point in method["curve"]} for name, method in methods.items()}
+    marks = next(iter(methods.values())).landmarks
+    # None is the target of methods that take none: NaN does not equal itself.
+    curves = {
+        name: {None if math.isnan(point.target) else point.target: point.score for point in method.points}
+        for name, method in methods.items()
+    }
     rows = []
     targets = {target for curve in curves.values() for target in curve}
     for target in sorted(targets, key=lambda target: -math.inf if target is None else target):
         named = [mark.label for mark in marks if target is not None and same_target(mark.target, target)]
-        points = [curve.get(target) for curve in curves.values()]
-        cells = [
-            TableCell()
-            if p is None
-            else TableCell(p["normalized"], p["normalized_low"], p["normalized_high"])
-            for p in points
-        ]
+        cells = [TableCell(*curve.get(target, ())) for curve in curves.values()]
         rows.append(
             TableRow("takes no target" if target is None else amount(target), cells, tags=tuple(named))
         )

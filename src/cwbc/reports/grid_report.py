@@ -15,7 +15,7 @@ from cwbc.grids.outcomes import Outcome, Results
 from cwbc.reports import showing, tracked, writing
 from cwbc.reports.dataset_part import DatasetPart
 from cwbc.reports.overall import Overall
-from cwbc.reports.page import Facts, Section
+from cwbc.reports.page import block
 from cwbc.reports.provenance import (
     histories_of,
     provenance_of,
@@ -26,9 +26,9 @@ from cwbc.reports.provenance import (
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import Picture, ReportDocument
 from cwbc.results.dataset_names import distinct_names, file_names
-from cwbc.results.evidence import EvaluatedMethod, Evidence
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import evaluated_in_words, retention_in_words, scored
-from cwbc.results.sweeps import summarize
 from cwbc.runs.run_directory import PAGE
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
@@ -105,7 +105,7 @@ def about_grid(
     files, pictures, parts = file_names(short.values()), {}, {}
     for name, dataset in datasets.items():
         sweeps = [outcome.sweep for outcome in outcomes if outcome.cell.dataset == name]
-        methods = {sweep.method: summarize(sweep, dataset.task, dataset.best) for sweep in sweeps}
+        methods = {sweep.method: EvaluatedMethod.of(sweep, dataset) for sweep in sweeps}
         parts[name] = DatasetPart(dataset, methods, histories.get(name, {}), labels)
         if sweeps:
             chart = reliability_chart(sweeps, dataset, labels, short[name])
@@ -135,7 +135,7 @@ def _deploying(shown: ReportDocument) -> ReportDocument:
             shown, headline=only.sentence(), caveats=only.caveats, finding=shown.headline
         )
     words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in known.items()}
-    return dataclasses.replace(shown, sections=[Section("What to deploy", [Facts(words)])] if words else [])
+    return dataclasses.replace(shown, sections={"What to deploy": [block("facts", words)]} if words else {})
 
 
 def _named(outcomes: Sequence[Outcome], names: Mapping[str, str]) -> list[Outcome]:
@@ -189,11 +189,9 @@ def _retention(evidence: Evidence, overall: Overall, far: Mapping[str, float]) -
     scores = {label: found for label, found in far.items() if label not in others}
     if not scores:
         return flat
-    fractions = {
-        label: None if math.isnan(overall.retention[label]) else overall.retention[label] for label in scores
-    }
+    fractions = {label: overall.retention[label] for label in scores}
     # Where one dataset of several has no retention, there is no average either.
-    some = None in fractions.values() and len(overall.datasets) > 1
+    some = any(map(math.isnan, fractions.values())) and len(overall.datasets) > 1
     words = scored(scores) if some else retention_in_words(fractions, scores)
     return [f"At {evidence.far.phrase}, {words}.", *flat]
 

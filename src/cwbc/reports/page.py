@@ -3,125 +3,53 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cwbc.reports.chart_data import page_data
-from cwbc.reports.charts import Chart
 from cwbc.reports.looks import classes, shortened, themes
 from cwbc.reports.svg import NARROW, WIDE, drawing, marker, pixel
-from cwbc.reports.tables import ReportTable
 from cwbc.system.formatting import amount
 
-
-@dataclasses.dataclass(frozen=True)
-class Paragraph:
-    """Plain words."""
-
-    words: str
+Sections = Mapping[str, Sequence[Markup]]  # blocks by the heading that they stand under
 
 
-@dataclasses.dataclass(frozen=True)
-class Facts:
-    """Names and their values; a name without a value is left out."""
-
-    values: Mapping[str, str]
+def block(kind: str, *content: object) -> Markup:
+    """Content as markup, by the macro of its kind in blocks.html: a chart, a table, facts, links, ..."""
+    return Markup(getattr(_environment().get_template("blocks.html").module, kind)(*content))
 
 
-@dataclasses.dataclass(frozen=True)
-class Links:
-    """Files beside the page, and what each is."""
+def page_html(
+    title: str,
+    kicker: str,
+    headline: str,
+    lead: str,
+    sections: Sections,
+    caveats: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+    finding: str = "",
+) -> str:
+    """The document, with style and script inside.
 
-    files: Mapping[str, str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Folded:
-    """Blocks that are shown when their summary is clicked."""
-
-    summary: str
-    blocks: Sequence[Block]
-
-
-class ShownCase(NamedTuple):
-    """A dataset's verdict on a claim."""
-
-    verdict: str  # "supported", "contradicted" or anything else
-    dataset: str
-    numbers: str
-
-
-class ShownClaim(NamedTuple):
-    """A claim with its verdict."""
-
-    verdict: str
-    text: str
-    reason: str
-    cases: Sequence[ShownCase] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Claims:
-    """Claims with their verdicts."""
-
-    claims: Sequence[ShownClaim]
-
-
-Block = Paragraph | Facts | Links | Folded | Claims | Chart | ReportTable
-
-
-_MACROS = {
-    Paragraph: "paragraph",
-    Facts: "facts",
-    Links: "links",
-    Folded: "folded",
-    Claims: "claims",
-    Chart: "chart",
-    ReportTable: "table",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Section:
-    """A part of a page: blocks under a heading."""
-
-    heading: str
-    blocks: Sequence[Block]
-
-
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """A page as a value."""
-
-    title: str  # of the window
-    kicker: str  # the kind of page and its subject
-    headline: str
-    lead: str  # what one must know to read the numbers
-    sections: Sequence[Section]
-    caveats: Sequence[str] = ()  # of the headline
-    warnings: Sequence[str] = ()  # shown before these
-    finding: str = ""  # where the headline is what follows from it
-
-    def to_html(self) -> str:
-        """The document, with style and script inside."""
-        style, script = _assets()
-        template = _environment().get_template("page.html")
-        return template.render(page=self, style=style, script=script, policy=_policy(script))
-
-
-def html(block: Block) -> Markup:
-    """A block as markup, by the template of its kind."""
-    macros = _environment().get_template("blocks.html").module
-    return Markup(getattr(macros, _MACROS[type(block)])(block))
+    Args:
+        title: of the window.
+        kicker: the kind of page and its subject.
+        lead: what one must know to read the numbers.
+        caveats: of the headline.
+        warnings: shown before these.
+        finding: where the headline is what follows from it.
+    """
+    given = dict(locals())
+    style, script = _assets()
+    template = _environment().get_template("page.html")
+    return template.render(**given, style=style, script=script, policy=_policy(script))
 
 
 @cache
@@ -135,7 +63,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"unbroken": _unbroken, "anchor": _anchor, "amount": amount}
     environment.filters |= {"shortened": shortened, "px": pixel, "look": classes}
-    environment.filters |= {"html": html, "data": _data, "json": json.dumps}
+    environment.filters |= {"data": _data, "json": json.dumps}
     environment.globals |= {"drawing": drawing, "marker": marker, "page_data": page_data}
     environment.globals |= {"WIDE": WIDE, "NARROW": NARROW}
     return environment

@@ -27,12 +27,12 @@ def reliability_chart(
     targets = [*(sweep.targets for sweep in sweeps), named, np.array(dataset.histogram_edges)]
     # By the seeds, not by the bands: of few seeds those may be several times as wide, and flatten all else.
     returns = [
-        *(sweep.returns.mean(axis=2).ravel() for sweep in sweeps),
+        *(sweep.means.ravel() for sweep in sweeps),
         np.array([dataset.lowest, dataset.best]),
     ]
     limits = padded(np.concatenate(returns), 0.08)
     scores = dataset.task.normalize(np.array(limits))
-    curves = [Curve(sweep.method, sweep.targets, *band(sweep.returns.mean(axis=2))) for sweep in sweeps]
+    curves = [Curve(sweep.method, sweep.targets, *band(sweep.means)) for sweep in sweeps]
     achieved = Panel(
         Axis("achieved return", limits=limits),
         curves,

@@ -6,9 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from cwbc.reports.charts import Chart
 from cwbc.reports.dataset_part import DatasetPart
-from cwbc.reports.page import Block, Facts, Folded, Links, Page, Paragraph, Section
+from cwbc.reports.page import Sections, block, page_html
 from cwbc.reports.png import picture
 from cwbc.reports.tables import ReportTable
 from cwbc.runs.run_directory import SUMMARY
@@ -51,7 +53,7 @@ class ReportDocument:
     finding: str = ""  # where the headline is what follows from it
     training_warnings: Sequence[str] = ()  # shown at the top
     failures: Sequence[str] = ()
-    sections: Sequence[Section] = ()
+    sections: Sections = dataclasses.field(default_factory=dict)
     tables: Mapping[str, ReportTable] = dataclasses.field(default_factory=dict)  # by the name of their files
     charts: Sequence[Chart] = ()
     pictures: Mapping[str, Picture] = dataclasses.field(default_factory=dict)  # by the name of their files
@@ -68,35 +70,36 @@ class ReportDocument:
             files[name] = File(picture(each.chart, each.heading), each.what)
         return files
 
-    def page(self, files: Mapping[str, File]) -> Page:
+    def page(self, files: Mapping[str, File]) -> str:
         """The page that links to these files."""
         whats = {SUMMARY: "all numbers, with their provenance", **self.written}
         whats |= {name: file.what for name, file in files.items()}
-        results: dict[str, Sequence[Block]] = {"Scores": list(self.tables.values()), "Charts": self.charts}
-        if len(self.datasets) == 1:  # then one chart shows more than the table
-            results = dict(reversed(results.items()))
-        blocks: dict[str, Sequence[Block]] = {
-            "What failed": [Paragraph(failure) for failure in self.failures],
+        scores = {"Scores": [block("table", table) for table in self.tables.values()]}
+        charts = {"Charts": [block("chart", chart) for chart in self.charts]}
+        # Of one dataset, its chart shows more than the table.
+        results = charts | scores if len(self.datasets) == 1 else scores | charts
+        sections: dict[str, Sequence[Markup]] = {
+            **self.sections,
+            "What failed": [block("paragraph", failure) for failure in self.failures],
             **results,
             **self._datasets(),
-            "Provenance": [Facts(self.provenance)] if self.provenance else [],
-            "Files": [Links(whats)],
+            "Provenance": [block("facts", self.provenance)] if self.provenance else [],
+            "Files": [block("links", whats)],
         }
-        sections = [Section(heading, found) for heading, found in blocks.items() if found]
-        return Page(
+        return page_html(
             self.title,
             self.kicker,
             self.headline,
             " ".join(self.remarks),
-            [*self.sections, *sections],
+            {heading: blocks for heading, blocks in sections.items() if blocks},
             self.caveats,
             self.training_warnings,
             self.finding,
         )
 
-    def _datasets(self) -> dict[str, Sequence[Block]]:
+    def _datasets(self) -> dict[str, list[Markup]]:
         tables = list(self.tables.values())
         parts = {name: part.blocks(name, tables) for name, part in self.datasets.items()}
         if len(parts) == 1:
             return {"Dataset and training": next(iter(parts.values()))}
-        return {"Datasets and training": [Folded(name, blocks) for name, blocks in parts.items()]}
+        return {"Datasets and training": [block("folded", *part) for part in parts.items()]}

@@ -10,7 +10,8 @@ import numpy as np
 from cwbc.reports.charts import Chart
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
-from cwbc.results.evidence import EvaluatedMethod, Evidence
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.evidence import Evidence
 from cwbc.system.formatting import amount, retention_percent
 
 

@@ -72,7 +72,7 @@ def write(out: Path, report: ReportDocument) -> list[str]:
     }
     contents[SUMMARY] = json.dumps(summary, indent=2, allow_nan=False) + "\n"
     contents |= {name: file.content for name, file in beside.items()}
-    contents[PAGE] = report.page(beside).to_html()
+    contents[PAGE] = report.page(beside)
     write_together({out / name: content for name, content in contents.items()})
     return files
 
@@ -97,7 +97,7 @@ def cell_files(outcomes: Sequence[Outcome]) -> dict[str, File]:
     ]
     for outcome in outcomes:
         sweep = outcome.sweep
-        returns, lengths = sweep.returns.mean(axis=2), sweep.lengths.mean(axis=2)
+        returns, lengths = sweep.means, sweep.lengths.mean(axis=2)
         scores = outcome.dataset.task.normalize(returns)
         for s, seed in enumerate(sweep.seeds.tolist()):
             for t, target in enumerate(sweep.targets.tolist() if sweep.takes_target else [""]):

@@ -4,15 +4,47 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Ends = tuple[Array, Array, Array]  # a statistic and the ends of its interval; NaN where there is none
 
 NORMAL = 1.959964  # the 97.5 % point of the normal distribution
 LEAST = 3  # seeds for an interval: that of two seeds is twelve times as wide as their difference
+
+
+class Estimate(NamedTuple):
+    """A number with its 95 % interval over seeds; NaN where it is not known, or has none."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @classmethod
+    def of(cls, ends: Iterable[Array]) -> Estimate:
+        """The number of a statistic without axes."""
+        return cls(*(float(end) if np.isfinite(end) else math.nan for end in ends))
+
+    @property
+    def is_known(self) -> bool:
+        return math.isfinite(self.value)
+
+    def overlaps(self, other: Estimate) -> bool:
+        """Whether both have an interval, and these overlap."""
+        return self.low <= other.high and other.low <= self.high
+
+    def to_json(self) -> dict[str, float | None]:
+        """For summary.json."""
+        return {name: finite(number) for name, number in self._asdict().items()}
+
+
+def finite(number: float) -> float | None:
+    """A number for JSON, which has no NaN."""
+    return number if math.isfinite(number) else None
 
 
 @functools.cache
@@ -29,9 +61,7 @@ def mean_over_seeds(samples: Array) -> Array:
     return np.asarray(samples.mean(axis=0))
 
 
-def interval(
-    samples: Array, statistic: Callable[[Array], Array] = mean_over_seeds
-) -> tuple[Array, Array, Array]:
+def interval(samples: Array, statistic: Callable[[Array], Array] = mean_over_seeds) -> Ends:
     """A statistic of samples [seed, ...] and the low and high ends of its interval; NaN ends of few seeds.
 
     Jackknife error times Student's t: for a mean exactly the textbook interval, and unlike a bootstrap
@@ -53,7 +83,7 @@ def interval(
     return value, np.minimum(value, value - bias) - reach, np.maximum(value, value - bias) + reach
 
 
-def band(samples: Array) -> tuple[Array, Array, Array]:
+def band(samples: Array) -> Ends:
     """The mean over seeds and the band of a chart: the interval, or the range of two seeds."""
     if len(samples) != 2:
         return interval(samples)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cwbc.results.intervals import Array, interval
+from cwbc.results.intervals import Array, Ends, interval
 
 LEAST_BEST = 5.0  # points of score: fractions of a lower best point are not defined
-
-Ends = tuple[Array, Array, Array]  # a value and the ends of its interval; NaN where there is none
 _NONE: Ends = (np.asarray(np.nan), np.asarray(np.nan), np.asarray(np.nan))
 
 
@@ -28,7 +26,7 @@ def has_fractions(scores: Array) -> bool:
 
 def retained(scores: Array, far: int) -> Array:
     """OOD retention: the score at the far target / the best point; NaN where that is not defined."""
-    return _ratio(scores, far) if has_fractions(scores) else np.asarray(np.nan)
+    return _ratio(scores, far) if has_fractions(scores) else _NONE[0]
 
 
 def _ratio(scores: Array, far: int) -> Array:

@@ -5,81 +5,59 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
-from cwbc.core.tasks import landmarks
-from cwbc.results.sweeps import Measure, MethodSummary, Sweep
+from cwbc.results.evaluated import Methods
+from cwbc.results.intervals import Estimate
 from cwbc.system.formatting import PERCENT, amount, counted, retention_percent, score
-
-if TYPE_CHECKING:
-    from cwbc.data.dataset_summary import DatasetSummary
 
 _MOST_NAMED = 4  # methods in a sentence; of more, the first and the last
 
 
-def value_and_interval(point: Measure | None, fraction: bool = False) -> tuple[str, str]:
-    """A number in two texts: its value, and its interval or nothing; a dash where it is absent."""
-    if point is None or point["value"] is None:
-        return "–", ""
-    shown = retention_percent if fraction else score
-    if point["low"] is None or point["high"] is None:
-        return shown(point["value"]), ""
-    return shown(point["value"]), f"{shown(point['low']).removesuffix(PERCENT)} to {shown(point['high'])}"
-
-
-def overlap(one: Measure | None, other: Measure | None) -> bool:
-    """Whether both have an interval, and these overlap."""
-    if one is None or other is None:
-        return False
-    (low, high), (other_low, other_high) = (one["low"], one["high"]), (other["low"], other["high"])
-    if low is None or high is None or other_low is None or other_high is None:
-        return False
-    return low <= other_high and other_low <= high
-
-
-def finding(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> str:
+def finding(methods: Methods) -> str:
     """The results in a sentence or two, at the farthest named target that every method was evaluated at."""
-    following = {name: method for name, method in methods.items() if method["takes_target"]}
-    sentences = [_finding(following, dataset)] if following else []
+    following = {name: method for name, method in methods.items() if method.sweep.takes_target}
+    sentences = [_finding(following)] if following else []
     sentences += [
-        f"{name} takes no target and scores {score(value)}."
+        f"{name} takes no target and scores {score(method.top)}."
         for name, method in methods.items()
-        if name not in following and (value := method["best_point"]["value"]) is not None
+        if name not in following and math.isfinite(method.top)
     ]
     return " ".join(sentences) or "No score could be evaluated."
 
 
-def _finding(methods: Mapping[str, MethodSummary], dataset: DatasetSummary) -> str:
-    marks = landmarks(dataset.task, dataset.best)
+def _finding(methods: Methods) -> str:
+    marks = next(iter(methods.values())).landmarks
     for mark in reversed(marks):
-        points = {name: method.get(mark.key) for name, method in methods.items()}
-        values = _values(points)
+        values = _known(found := _metric(methods, mark.key))
         if len(values) < len(methods):
             continue
-        where = f"At {mark.phrase}"
         if mark is not marks[-1]:
-            return f"{where}, {scored(values)}{overlap_in_words(points, values)}."
-        found = {name: method["ood_retention"] for name, method in methods.items()}
-        fractions = {name: None if point is None else point["value"] for name, point in found.items()}
-        return f"{where}, {retention_in_words(fractions, values)}{overlap_in_words(found, values)}."
-    values = _values({name: method["best_point"] for name, method in methods.items()})
+            return f"At {mark.phrase}, {scored(values)}{_overlap_in_words(found, values)}."
+        found = _metric(methods, "ood_retention")
+        words = retention_in_words({name: each.value for name, each in found.items()}, values)
+        return f"At {mark.phrase}, {words}{_overlap_in_words(found, values)}."
+    values = _known(_metric(methods, "best_point"))
     return f"At its best target, {scored(values)}." if values else "No score could be evaluated."
 
 
-def _values(points: Mapping[str, Measure | None]) -> dict[str, float]:
-    """The values of those that have one."""
-    return {name: p["value"] for name, p in points.items() if p is not None and p["value"] is not None}
+def _metric(methods: Methods, key: str) -> dict[str, Estimate]:
+    return {name: method.metrics[key] for name, method in methods.items()}
 
 
-def overlap_in_words(measures: Mapping[str, Measure | None], values: Mapping[str, float]) -> str:
+def _known(found: Mapping[str, Estimate]) -> dict[str, float]:
+    return {name: each.value for name, each in found.items() if each.is_known}
+
+
+def _overlap_in_words(found: Mapping[str, Estimate], scores: Mapping[str, float]) -> str:
     """Which intervals overlap, so that their methods do not clearly differ; nothing where none do."""
-    order = [name for name in sorted(values, key=lambda name: -values[name]) if measures[name] is not None]
-    pairs = [pair for pair in itertools.combinations(order, 2) if overlap(*(measures[each] for each in pair))]
+    order = [name for name in sorted(scores, key=lambda name: -scores[name]) if found[name].is_known]
+    every = itertools.combinations(order, 2)
+    pairs = [(one, other) for one, other in every if found[one].overlaps(found[other])]
     if not pairs:
         return ""
-    if len(values) == 2:
+    if len(scores) == 2:
         return f"; their 95{PERCENT} intervals overlap"
-    if len(pairs) == math.comb(len(values), 2):
+    if len(pairs) == math.comb(len(scores), 2):
         return f"; all their 95{PERCENT} intervals overlap"
     if len(order) > _MOST_NAMED:
         return f"; {len(pairs)} pairs of their 95{PERCENT} intervals overlap"
@@ -87,13 +65,13 @@ def overlap_in_words(measures: Mapping[str, Measure | None], values: Mapping[str
     return f"; the 95{PERCENT} intervals of {', of '.join(named)} overlap"
 
 
-def same_targets(methods: Mapping[str, MethodSummary]) -> bool:
+def same_targets(methods: Methods) -> bool:
     """Whether all that take a target were evaluated at the same ones, so that all numbers are comparable."""
-    curves = [method["curve"] for method in methods.values() if method["takes_target"]]
-    return len({tuple(point["target"] for point in curve) for curve in curves}) <= 1
+    sweeps = [method.sweep for method in methods.values() if method.sweep.takes_target]
+    return len({tuple(sweep.targets.tolist()) for sweep in sweeps}) <= 1
 
 
-def differing_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
+def differing_in_words(methods: Methods) -> list[str]:
     """The remark that methods were evaluated at different targets; nothing where they were not."""
     if same_targets(methods):
         return []
@@ -103,9 +81,9 @@ def differing_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
     ]
 
 
-def calibration_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
+def calibration_in_words(methods: Methods) -> list[str]:
     """The calibration errors of methods; some retain a score by not following their target."""
-    known = _values({name: method["calibration_error"] for name, method in methods.items()})
+    known = _known(_metric(methods, "calibration_error"))
     if len(known) < 2 or not same_targets(methods):
         return []
     order = sorted(known, key=known.__getitem__)
@@ -114,19 +92,18 @@ def calibration_in_words(methods: Mapping[str, MethodSummary]) -> list[str]:
     return [f"Calibration error in points of score, up to the dataset's best return: {errors}."]
 
 
-def retention_in_words(fractions: Mapping[str, float | None], values: Mapping[str, float]) -> str:
-    """The OOD retention of methods, None where it is not defined, with their scores then."""
-    order, note = _named(values)
+def retention_in_words(fractions: Mapping[str, float], scores: Mapping[str, float]) -> str:
+    """The OOD retention of methods, NaN where it is not defined, with their scores then."""
+    order, note = _named(scores)
     if not note:  # all methods are named, in the order of their retention
-        shown = {name: -math.inf if each is None else each for name, each in fractions.items()}
+        shown = {name: -math.inf if math.isnan(each) else each for name, each in fractions.items()}
         order.sort(key=shown.__getitem__, reverse=True)
-    known = [
-        f"{retention_percent(each)} for {name}" for name in order if (each := fractions[name]) is not None
-    ]
-    unknown = [f"{name} scores {score(values[name])}" for name in order if fractions[name] is None]
+    undefined = [name for name in order if math.isnan(fractions[name])]
+    known = [f"{retention_percent(fractions[name])} for {name}" for name in order if name not in undefined]
     parts = ["OOD retention is " + ", ".join(known)] if known else []
-    if unknown:
-        parts.append(f"{'; '.join(unknown)} (no OOD retention: the best score is not clearly above 0)")
+    if undefined:
+        unknown = "; ".join(f"{name} scores {score(scores[name])}" for name in undefined)
+        parts.append(f"{unknown} (no OOD retention: the best score is not clearly above 0)")
     return "; ".join(parts) + note
 
 
@@ -139,30 +116,31 @@ def evaluated_in_words(seeds: Collection[int], episodes: Collection[int], spread
     return f"Means over {' or '.join(map(str, sorted(seeds)))} seeds with {each}; {spread}."
 
 
-def broken_in_words(sweeps: Mapping[str, Sweep]) -> list[str]:
+def broken_in_words(methods: Methods) -> list[str]:
     """The remark that simulations broke down, how many and where; nothing where none did."""
-    found = {name: sweep for name, sweep in sweeps.items() if sweep.broken.any()}
-    if not found:
-        return []
-    places = []
-    for name, sweep in found.items():
-        targets = [amount(target) for target in sweep.targets[sweep.broken > 0].tolist()]
+    places, count = [], 0
+    for name, sweep in ((name, method.sweep) for name, method in methods.items()):
+        if not (broken := sweep.broken).any():
+            continue
+        targets = [amount(target) for target in sweep.targets[broken > 0].tolist()]
         rest = f" and {len(targets) - 3} more" if len(targets) > 3 else ""
         at = f" at target {', '.join(targets[:3])}{rest}" if sweep.takes_target else ""
         places.append(f"{name}{at}")
-    episodes = counted(sum(int(sweep.broken.sum()) for sweep in found.values()), "episode")
-    where = "; ".join(places)
-    return [f"Simulations broke down in {episodes} ({where}): metrics that depend on them are unknown."]
+        count += int(broken.sum())
+    if not places:
+        return []
+    where = f"{counted(count, 'episode')} ({'; '.join(places)})"
+    return [f"Simulations broke down in {where}: metrics that depend on them are unknown."]
 
 
-def scored(values: Mapping[str, float]) -> str:
+def scored(scores: Mapping[str, float]) -> str:
     """The scores of methods in words, the highest first."""
-    order, note = _named(values)
-    return "; ".join(f"{name} scores {score(values[name])}" for name in order) + note
+    order, note = _named(scores)
+    return "; ".join(f"{name} scores {score(scores[name])}" for name in order) + note
 
 
-def _named(values: Mapping[str, float]) -> tuple[list[str], str]:
-    order = sorted(values, key=lambda name: -values[name])
+def _named(scores: Mapping[str, float]) -> tuple[list[str], str]:
+    order = sorted(scores, key=lambda name: -scores[name])
     if len(order) <= _MOST_NAMED:
         return order, ""
     return [order[0], order[-1]], f" (the max and the min score of {len(order)} methods)"

@@ -11,21 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cwbc.results.intervals import Array, student_t
+from cwbc.results.intervals import Array, Ends, student_t
 from cwbc.system.errors import InputError, require
-
-
-class Estimate(NamedTuple):
-    """A statistic and the ends of its interval, all of the statistic's own shape; NaN ends for one seed."""
-
-    value: Array
-    low: Array
-    high: Array
 
 
 def checked(scores: ArrayLike) -> Array:
@@ -102,7 +93,7 @@ def bootstrap(
     generator: np.random.Generator,
     resamples: int = 2000,
     coverage: float = 0.95,
-) -> Estimate:
+) -> Ends:
     """A statistic of one or more methods' scores with its stratified bootstrap percentile interval.
 
     The seeds of every task are resampled with replacement, independently of other tasks. With very few seeds
@@ -120,12 +111,9 @@ def bootstrap(
         raise InputError(f"scores must be [seed, task] for every method; got the shapes {shapes}")
     value = np.asarray(statistic(*arrays))
     if min(map(len, arrays)) < 2:
-        return Estimate(value, np.full(value.shape, np.nan), np.full(value.shape, np.nan))
-    values = statistic(*(_resampled(array, resamples, generator) for array in arrays))
+        return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
+    chosen = [generator.integers(len(array), size=(resamples, *array.shape)) for array in arrays]
+    several = zip(arrays, chosen, strict=True)  # [resample, seed, task]
+    values = statistic(*(np.take_along_axis(array[None], rows, axis=1) for array, rows in several))
     low, high = np.quantile(values, [(1 - coverage) / 2, (1 + coverage) / 2], axis=0)
-    return Estimate(value, np.asarray(low), np.asarray(high))
-
-
-def _resampled(scores: Array, resamples: int, generator: np.random.Generator) -> Array:
-    chosen = generator.integers(len(scores), size=(resamples, *scores.shape))
-    return np.take_along_axis(scores[None], chosen, axis=1)  # [resample, seed, task]
+    return value, np.asarray(low), np.asarray(high)

@@ -1,4 +1,4 @@
-"""The results of an evaluation: returns [seed, target, episode], their CSV file and their summary."""
+"""The results of an evaluation: returns [seed, target, episode] and their CSV file."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import dataclasses
 import io
 import itertools
 import math
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.core.tasks import Task, landmarks
-from cwbc.results.intervals import Array, interval
-from cwbc.results.metrics import best_point, calibration_error, monotonicity, retention
+from cwbc.core.tasks import Task
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_text
 
 COLUMNS = ("method", "seed", "target", "episode", "return", "normalized", "length")
 
 _Cell = tuple[int, float | None, int]  # seed, target, episode
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +36,11 @@ class Sweep:
     targets: NDArray[np.float64]  # [target], ascending
     returns: NDArray[np.float64]  # [seed, target, episode]
     lengths: NDArray[np.int64]  # [seed, target, episode]
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """The mean over episodes: those of one seed are no independent trainings. [seed, target]"""
+        return np.asarray(self.returns.mean(axis=2))
 
     @property
     def broken(self) -> NDArray[np.int64]:
@@ -75,55 +78,9 @@ def same_target(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-7, abs_tol=0.0 if tiny else 1e-6)
 
 
-class Measure(TypedDict):
-    """A number with its 95 % interval over seeds (None for fewer than three)."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-class Point(Measure):
-    """A number at a target return; None for a method that takes no target."""
-
-    target: float | None
-
-
-CurvePoint = TypedDict(
-    "CurvePoint",
-    {
-        "target": float | None,
-        "return": float | None,
-        "return_low": float | None,
-        "return_high": float | None,
-        "normalized": float | None,
-        "normalized_low": float | None,
-        "normalized_high": float | None,
-    },
-)
-
-
-class MethodSummary(TypedDict):
-    """One method in summary.json; the points are normalized scores, None where not evaluated.
-
-    OOD retention, calibration error and monotonicity are None for a method that takes no target.
-    """
-
-    seeds: int
-    episodes: int  # per seed and target
-    takes_target: bool
-    at_dataset_best: Point | None
-    at_expert: NotRequired[Point | None]  # where an expert is published
-    at_twice_expert: NotRequired[Point | None]
-    at_best_plus_range: NotRequired[Point | None]  # where none is
-    best_point: Point
-    ood_retention: Point | None  # a fraction: the score at the farthest of these targets / best_point
-    # in points of score: the mean of |achieved - target| over the targets up to the dataset's best
-    calibration_error: Measure | None
-    # a fraction: 1 - the largest loss from a higher target anywhere on the curve / best_point, at least 0
-    monotonicity: Measure | None
-    training_warnings: list[str]
-    curve: list[CurvePoint]
+def is_beyond(target: float, best: float) -> bool:
+    """Whether a target return exceeds another one; none (NaN) does not."""
+    return target > best and not same_target(target, best)
 
 
 def results_text(sweeps: Sequence[Sweep], task: Task) -> str:
@@ -135,30 +92,33 @@ def results_text(sweeps: Sequence[Sweep], task: Task) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for sweep in sweeps:
-        writer.writerows(_episodes(sweep, task))
+        seeds, targets = sweep.seeds.tolist(), sweep.targets.tolist() if sweep.takes_target else [""]
+        places = itertools.product(seeds, targets, range(sweep.returns.shape[2]))
+        numbers = (sweep.returns, task.normalize(sweep.returns), sweep.lengths)
+        rows = zip(places, *(each.ravel().tolist() for each in numbers), strict=True)
+        writer.writerows((sweep.method, *place, *outcome) for place, *outcome in rows)
     return text.getvalue()
-
-
-def _episodes(sweep: Sweep, task: Task) -> Iterator[tuple[object, ...]]:
-    """Every episode, as COLUMNS."""
-    scores = task.normalize(sweep.returns)
-    for s, t, e in np.ndindex(sweep.returns.shape):
-        # float() and int(): NumPy's own scalars would print as np.float64(...)
-        seed, target = int(sweep.seeds[s]), float(sweep.targets[t])
-        achieved, score = float(sweep.returns[s, t, e]), float(scores[s, t, e])
-        length, target_text = int(sweep.lengths[s, t, e]), repr(target) if sweep.takes_target else ""
-        yield (sweep.method, seed, target_text, e, repr(achieved), repr(score), length)
 
 
 def read_results(path: Path) -> list[Sweep]:
     """Read a results.csv; its rows may be in any order."""
     cells: dict[str, dict[_Cell, tuple[float, int]]] = {}
     try:
-        for line, method, cell, episode in _rows(path):
-            of_method = cells.setdefault(method, {})
+        text = read_text(path).removeprefix("\ufeff")  # spreadsheets write this byte order mark
+        reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
+        found = reader.fieldnames or ()
+        if missing := [column for column in COLUMNS if column not in found]:
+            raise InputError(
+                f"{path}, line 1: no column {', '.join(map(repr, missing))}; "
+                f"found {','.join(found) or 'nothing'!r}, expected {','.join(COLUMNS)!r}"
+            )
+        for row in reader:
+            place = f"{path}, line {reader.line_num}"
+            cell, outcome = _episode(row, place)
+            of_method = cells.setdefault(row["method"], {})
             if cell in of_method:
-                raise InputError(f"{path}, line {line}: {_name(method, cell)} is there twice; expected once")
-            of_method[cell] = episode
+                raise InputError(f"{place}: {_name(row['method'], cell)} is there twice; expected once")
+            of_method[cell] = outcome
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; expected the results.csv of a finished run") from None
     except csv.Error as error:
@@ -168,43 +128,24 @@ def read_results(path: Path) -> list[Sweep]:
     return [_sweep(path, method, episodes) for method, episodes in cells.items()]
 
 
-def _rows(path: Path) -> Iterator[tuple[int, str, _Cell, tuple[float, int]]]:
-    text = read_text(path).removeprefix("\ufeff")  # spreadsheets write this byte order mark
-    reader = csv.reader(io.StringIO(text, newline=""))
-    found = next(reader, [])
-    if missing := [column for column in COLUMNS if column not in found]:
-        raise InputError(
-            f"{path}, line 1: no column {', '.join(map(repr, missing))}; "
-            f"found {','.join(found) or 'nothing'!r}, expected {','.join(COLUMNS)!r}"
-        )
-    pick = operator.itemgetter(*map(found.index, COLUMNS))
-    for row in filter(None, reader):  # without empty lines
-        try:
-            method, seed, target, episode, achieved, score, length = pick(row)
-            cell = int(seed), float(target) if target else None, int(episode)
-            outcome, _ = (float(achieved), int(length)), float(score)
-        except (ValueError, IndexError):  # the latter where a row is too short
-            mistake = _mistake(dict(zip(found, row, strict=False)))
-            raise InputError(f"{path}, line {reader.line_num}: {mistake}") from None
-        place = f"{path}, line {reader.line_num}"
-        if cell[1] is not None and not math.isfinite(cell[1]):  # returns may be infinite, targets not
-            raise InputError(f"{place}: target is {target!r}; expected a finite number, or nothing")
-        if max(abs(cell[0]), abs(outcome[1])) >= 2**63:
-            raise InputError(f"{place}: seed {seed}, length {length}; expected whole numbers below 2^63")
-        yield reader.line_num, method, cell, outcome
+def _episode(row: dict[str, str], place: str) -> tuple[_Cell, tuple[float, int]]:
+    """The cell of a row, with the return and the length of its episode."""
 
-
-def _mistake(row: dict[str, str]) -> str:
-    """The mistake in a row that cannot be read, in words."""
-    for column in COLUMNS[1:]:
-        text, is_whole = row.get(column, ""), column in ("seed", "episode", "length")
-        if column == "target" and not text:  # a method may take none
-            continue
+    def number(column: str, kind: Callable[[str], _Number]) -> _Number:
         try:
-            int(text) if is_whole else float(text)
+            return kind(row[column])
         except ValueError:
-            return f"{column} is {text!r}; expected {'a whole number' if is_whole else 'a number'}"
-    return "the line is too short"
+            wanted = "a whole number" if kind is int else "a number"
+            raise InputError(f"{place}: {column} is {row[column]!r}; expected {wanted}") from None
+
+    seed, episode, length = (number(column, int) for column in ("seed", "episode", "length"))
+    target = number("target", float) if row["target"] else None  # a method may take none
+    achieved, _ = number("return", float), number("normalized", float)
+    if target is not None and not math.isfinite(target):  # returns may be infinite, targets not
+        raise InputError(f"{place}: target is {row['target']!r}; expected a finite number, or nothing")
+    if max(abs(seed), abs(length)) >= 2**63:
+        raise InputError(f"{place}: seed {seed}, length {length}; expected whole numbers below 2^63")
+    return (seed, target, episode), (achieved, length)
 
 
 def _name(method: str, cell: _Cell) -> str:
@@ -236,75 +177,3 @@ def _sweep(path: Path, method: str, cells: dict[_Cell, tuple[float, int]]) -> Sw
         np.array(returns, np.float64).reshape(shape),
         np.array(lengths, np.int64).reshape(shape),
     )
-
-
-def summarize(sweep: Sweep, task: Task, best: float, training_warnings: Sequence[str] = ()) -> MethodSummary:
-    """The numbers of summary.json; `best` is the dataset's best return."""
-    returns = sweep.returns.mean(axis=2)  # [seed, target]: episodes of one seed are not independent trainings
-    scores = task.normalize(returns)
-    score_ends, top = interval(scores), best_point(scores)
-
-    def at(index: int | None) -> Point | None:
-        return None if index is None else _point(sweep.targets[index], [end[index] for end in score_ends])
-
-    summary: dict[str, object] = {
-        "seeds": len(sweep.seeds),
-        "episodes": sweep.returns.shape[2],
-        "takes_target": sweep.takes_target,
-        **{mark.key: at(sweep.index_of(mark.target)) for mark in landmarks(task, best)},
-        "best_point": at(top),
-        **_following(sweep, task, best, scores),
-        "training_warnings": list(training_warnings),
-        "curve": _curve(sweep.targets, interval(returns), score_ends),
-    }
-    return cast(MethodSummary, summary)
-
-
-def _following(sweep: Sweep, task: Task, best: float, scores: Array) -> dict[str, Measure | None]:
-    """The metrics of following a target; None for a method that takes none."""
-    if not sweep.takes_target:
-        return dict.fromkeys(("ood_retention", "calibration_error", "monotonicity"))
-    far = sweep.index_of(task.far_return)
-    within = np.array([target <= best or same_target(target, best) for target in sweep.targets.tolist()])
-    target_scores = task.normalize(sweep.targets[within])
-    return {
-        "ood_retention": None if far is None else _retention(scores, far, sweep.targets[far]),
-        "calibration_error": _measure(calibration_error(scores[:, within], target_scores)),
-        "monotonicity": _measure(monotonicity(scores)),
-    }
-
-
-def _curve(targets: Array, returns: Sequence[Array], scores: Sequence[Array]) -> list[CurvePoint]:
-    return [
-        {
-            "target": _finite(target),
-            "return": _finite(value),
-            "return_low": _finite(low),
-            "return_high": _finite(high),
-            "normalized": _finite(score),
-            "normalized_low": _finite(score_low),
-            "normalized_high": _finite(score_high),
-        }
-        for target, value, low, high, score, score_low, score_high in zip(
-            targets, *returns, *scores, strict=True
-        )
-    ]
-
-
-def _retention(scores: Array, far: int, target: float) -> Point | None:
-    ends = retention(scores, far)
-    return _point(target, ends) if np.isfinite(ends[0]) else None
-
-
-def _measure(ends: Sequence[Array]) -> Measure | None:
-    value, low, high = map(_finite, ends)
-    return None if value is None else {"value": value, "low": low, "high": high}
-
-
-def _point(target: float, ends: Sequence[Array]) -> Point:
-    value, low, high = map(_finite, ends)
-    return {"target": _finite(np.asarray(target)), "value": value, "low": low, "high": high}
-
-
-def _finite(number: Array) -> float | None:
-    return float(number) if np.isfinite(number) else None

@@ -6,13 +6,12 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
 
 from cwbc.core.tasks import Task, landmarks
-from cwbc.results.sweeps import MethodSummary
+from cwbc.results.evaluated import FOLLOWING, Methods
 from cwbc.system.errors import InputError, unknown
 
-Metric = Literal[
+METRICS = (
     "ood_retention",
     "monotonicity",
     "at_dataset_best",
@@ -21,19 +20,17 @@ Metric = Literal[
     "at_best_plus_range",
     "best_point",
     "calibration_error",
-]
-METRICS: tuple[Metric, ...] = get_args(Metric)
-FOLLOWING: tuple[Metric, ...] = ("ood_retention", "monotonicity", "calibration_error")  # of a target
-LOWER: tuple[Metric, ...] = ("calibration_error",)  # better when lower; all others are better when higher
+)
+LOWER = ("calibration_error",)  # better when lower; all others are better when higher
+FRACTIONS = ("ood_retention", "monotonicity")
 _COMMA = re.compile(r",(?![^(]*\))")  # not in brackets, where runs of one method have their settings
-FRACTIONS: tuple[Metric, ...] = ("ood_retention", "monotonicity")
 
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
     """A limit for one metric: the least where higher is better, the most where lower is."""
 
-    metric: Metric
+    metric: str
     limit: float
     method: str | None = None  # None: every method
 
@@ -49,26 +46,25 @@ class Gate:
         """Whether the limit holds for a method; one that takes no target has nothing to follow."""
         return self.method in (None, name) and (takes_target or self.metric not in FOLLOWING)
 
-    def failure(self, name: str, summary: MethodSummary) -> str | None:
-        """The failure of a method in words, or None; a metric that could not be computed fails."""
-        lower, point = self.metric in LOWER, summary.get(self.metric)
-        if point is None or point["value"] is None:
-            return f"{name}: {self.metric} could not be computed; wanted {self._wanted}"
-        value = point["value"]
+    def failure(self, value: float) -> str | None:
+        """The failure of a value in words, or None; a metric that could not be computed fails."""
+        if math.isnan(value):
+            return f"{self.metric} could not be computed; wanted {self._wanted}"
+        lower = self.metric in LOWER
         beyond = value > self.limit if lower else value < self.limit
         if beyond and not math.isclose(value, self.limit):  # a rounding error is no failure
-            return f"{name}: {self.metric} is {value:.6g}, {'above' if lower else 'below'} {self.limit:g}"
+            return f"{self.metric} is {value:.6g}, {'above' if lower else 'below'} {self.limit:g}"
         return None
 
 
-def metrics_of(task: Task) -> tuple[Metric, ...]:
+def metrics_of(task: Task) -> tuple[str, ...]:
     """The metrics of a task: without a published expert there are no scores at its return."""
     named = {mark.key for mark in landmarks(task, 0.0)}
     return tuple(metric for metric in METRICS if not metric.startswith("at_") or metric in named)
 
 
 def parse(
-    fail_under: Iterable[str], fail_over: Iterable[str], metrics: Sequence[Metric] = METRICS
+    fail_under: Iterable[str], fail_over: Iterable[str], metrics: Sequence[str] = METRICS
 ) -> list[Gate]:
     """The gates of two options, each of which may be given several times and hold several limits."""
     given = {"--fail-under": fail_under, "--fail-over": fail_over}
@@ -90,29 +86,27 @@ def check_methods(gates: Iterable[Gate], takes_target: Mapping[str, bool]) -> No
             raise InputError(f"{gate}: {names} takes no target, so there is no {gate.metric} to limit")
 
 
-def failures(gates: Iterable[Gate], methods: Mapping[str, MethodSummary]) -> list[str]:
+def failures(gates: Iterable[Gate], methods: Methods) -> list[str]:
     """A line for every method and metric that is beyond its limit."""
-    found = [
-        gate.failure(name, summary)
+    return [
+        f"{name}: {failure}"
         for gate in gates
-        for name, summary in methods.items()
-        if gate.is_about(name, summary["takes_target"])
+        for name, method in methods.items()
+        if gate.is_about(name, method.sweep.takes_target)
+        and (failure := gate.failure(method.metrics[gate.metric].value))
     ]
-    return [line for line in found if line is not None]
 
 
-def _gate(option: str, text: str, metrics: Sequence[Metric]) -> Gate:
+def _gate(option: str, text: str, metrics: Sequence[str]) -> Gate:
     what, _, number = text.rpartition("=")
-    method, _, name = what.rpartition(":")
+    method, _, metric = what.rpartition(":")
     example = "ood_retention=0.9" if option == "--fail-under" else "calibration_error=5"
-    if not name:
+    if not metric:
         raise InputError(f"{option} takes METRIC=NUMBER, such as {example}; got {text!r}")
-    metric = next((metric for metric in metrics if metric == name), None)
-    if metric is None and name in METRICS:
-        known = ", ".join(metrics)
-        raise InputError(f"{option}: there is no {name} on this task; known: {known}")
-    if metric is None:
-        raise unknown(f"metric for {option}", name, metrics)
+    if metric not in metrics and metric in METRICS:
+        raise InputError(f"{option}: there is no {metric} on this task; known: {', '.join(metrics)}")
+    if metric not in metrics:
+        raise unknown(f"metric for {option}", metric, metrics)
     better, its_option = ("lower", "--fail-over") if metric in LOWER else ("higher", "--fail-under")
     if option != its_option:
         raise InputError(f"{metric} is better when {better}; give {its_option} {text}")

@@ -15,6 +15,7 @@ from cwbc.core.evaluation import reset_seed, roll_out
 from cwbc.core.spaces import Discrete
 from cwbc.data import compatibility
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs import run_directory
 from cwbc.runs.finished import read_warnings
@@ -97,6 +98,7 @@ def evaluate_run(
     stored = DatasetSummary.from_json(run_directory.read_config(directory)["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)
     versions, warnings = run_directory.versions(), read_warnings(directory)
-    summary = summary_of([sweep], dataset, {sweep.method: versions}, {sweep.method: warnings})
+    methods = evaluated([sweep], dataset, {sweep.method: warnings})
+    summary = summary_of(methods, dataset, {sweep.method: versions})
     write_results(directory, [sweep], summary, before_replacing=before_writing)
     return sweep, dataset

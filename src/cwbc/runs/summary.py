@@ -5,49 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
-from cwbc.results.seed_warnings import seed_warnings
-from cwbc.results.sweeps import MethodSummary, Sweep, results_text, summarize
+from cwbc.results.sweeps import Sweep, results_text
 from cwbc.runs.run_directory import REPORT, RESULTS, SUMMARY
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_json, read_text, write_together
 
 
-class Summary(TypedDict):
-    """The contents of summary.json."""
-
-    dataset: dict[str, Any]  # DatasetSummary.to_json()
-    task: dict[str, Any]  # Task.to_json(): what the scores mean
-    recommendation: dict[str, Any] | None  # Recommendation.to_json(); None where no return was evaluated
-    methods: dict[str, MethodSummary]
-    measured_with: dict[str, dict[str, str]]  # versions, by method; without unknown ones
-
-
 def summary_of(
-    sweeps: Sequence[Sweep],
-    dataset: DatasetSummary,
-    evaluated_with: Mapping[str, dict[str, str]] | None = None,
-    training_warnings: Mapping[str, Sequence[str]] | None = None,
-) -> Summary:
-    """The summary of methods on one dataset.
-
-    Args:
-        evaluated_with: the versions that each was evaluated with, by method.
-        training_warnings: by method; those about seeds that differ are added.
-    """
-    task, methods = dataset.task, {}
-    for sweep in sweeps:
-        warnings = [*(training_warnings or {}).get(sweep.method, ()), *seed_warnings(sweep, task)]
-        methods[sweep.method] = summarize(sweep, task, dataset.best, warnings)
-    recommended = recommend(methods, dataset)
+    methods: Methods, dataset: DatasetSummary, evaluated_with: Mapping[str, dict[str, str]] | None = None
+) -> dict[str, Any]:
+    """The contents of summary.json; `evaluated_with` has versions by method."""
+    recommended = recommend(methods)
     return {
         "dataset": dataset.to_json(),
-        "task": task.to_json(),
+        "task": dataset.task.to_json(),  # what the scores mean
         "recommendation": None if recommended is None else recommended.to_json(),
-        "methods": methods,
+        "methods": {name: method.to_json() for name, method in methods.items()},
         "measured_with": {name: versions for name, versions in (evaluated_with or {}).items() if versions},
     }
 
@@ -55,7 +33,7 @@ def summary_of(
 def write_results(
     directory: Path,
     sweeps: Sequence[Sweep],
-    summary: Summary,
+    summary: dict[str, Any],
     report: Mapping[str, str | bytes | None] | None = None,
     before_replacing: Callable[[], None] = lambda: None,
 ) -> None:

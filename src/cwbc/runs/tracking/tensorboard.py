@@ -49,7 +49,7 @@ class EventFiles:
 
     def show(self, sweep: Sweep, dataset: DatasetSummary) -> None:
         """Add the achieved returns, with the target return in place of the step; 0 where there is none."""
-        returns = sweep.returns.mean(axis=2)  # [seed, target]
+        returns = sweep.means  # [seed, target]
         achieved = {"return": returns, "normalized score": dataset.task.normalize(returns)}
         scale = 1  # steps are whole numbers, so small returns are scaled
         targets = np.nan_to_num(sweep.targets)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.results.sweeps import Sweep, summarize
+from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.sweeps import Sweep
 from cwbc.system.errors import need_extra
 
 PROJECT = "cwbc"  # unless WANDB_PROJECT names another
@@ -51,7 +52,7 @@ class WandbRun:
 
     def show(self, sweep: Sweep, dataset: DatasetSummary) -> None:
         """Put the scores into the run's summary, and plot the curve over target returns."""
-        summary = summarize(sweep, dataset.task, dataset.best)
+        summary = EvaluatedMethod.of(sweep, dataset).to_json()
         points = {name: point for name, point in summary.items() if name not in _OTHERS}
         self._run.summary.update({name: point for name, point in points.items() if point is not None})
         if not sweep.takes_target:

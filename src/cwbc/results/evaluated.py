@@ -1,0 +1,222 @@
+"""One method evaluated on one dataset: what every table, sentence, chart, verdict and limit reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.core.tasks import Landmark, Task, landmarks
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.intervals import NORMAL, Array, Estimate, finite, interval, student_t
+from cwbc.results.metrics import best_point, calibration_error, monotonicity, retained, retention
+from cwbc.results.sweeps import Sweep, is_beyond
+from cwbc.system.formatting import amount
+
+FOLLOWING = ("ood_retention", "calibration_error", "monotonicity")  # the metrics of following a target
+FAR = 20.0  # points of score below all other seeds, and twice as far as these are apart
+OFTEN = 0.25  # of the targets: a seed that is far below the others at fewer is noise
+
+
+class CurvePoint(NamedTuple):
+    """What a method achieves at a target return; NaN is that of a method that takes none."""
+
+    target: float
+    achieved: Estimate
+    score: Estimate
+
+    def to_json(self) -> dict[str, float | None]:
+        """For summary.json."""
+        names = [f"{name}{end}" for name in ("return", "normalized") for end in ("", "_low", "_high")]
+        numbers = map(finite, (*self.achieved, *self.score))
+        return {"target": finite(self.target), **dict(zip(names, numbers, strict=True))}
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluatedMethod:
+    """A method on a dataset, with all numbers that follow from its returns."""
+
+    sweep: Sweep
+    dataset: DatasetSummary
+    scores: Array  # [seed, target], the mean over episodes; NaN where a simulation broke down
+    training_warnings: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls, sweep: Sweep, dataset: DatasetSummary, training_warnings: Sequence[str] = ()
+    ) -> EvaluatedMethod:
+        """The method of a sweep."""
+        scores = dataset.task.normalize(sweep.means)
+        return cls(sweep, dataset, np.where(np.isfinite(scores), scores, np.nan), training_warnings)
+
+    def resampled(self, generator: np.random.Generator) -> EvaluatedMethod:
+        """The method with resampled seeds; of these, only the scores are known."""
+        return dataclasses.replace(self, scores=resampled(self.scores, generator))
+
+    @functools.cached_property
+    def task(self) -> Task:
+        return self.dataset.task
+
+    @functools.cached_property
+    def landmarks(self) -> tuple[Landmark, ...]:
+        """The named targets, the farthest last."""
+        return landmarks(self.task, self.dataset.best)
+
+    @functools.cached_property
+    def curve(self) -> Array:
+        """The mean scores over seeds. [target]"""
+        return np.asarray(self.scores.mean(axis=0))
+
+    @functools.cached_property
+    def is_whole(self) -> bool:
+        """Whether no simulation broke down."""
+        return bool(np.isfinite(self.curve).all())
+
+    @functools.cached_property
+    def top(self) -> float:
+        """The best point of the curve."""
+        return float(self.curve[best_point(self.scores)])
+
+    @functools.cached_property
+    def retention(self) -> float:
+        """OOD retention: the score at 2x expert / the best point.
+
+        NaN where 2x expert was not evaluated or broke down, where the best point is not clearly above 0, and
+        for methods that take no target.
+        """
+        far = self.sweep.index_of(self.task.far_return) if self.sweep.takes_target else None
+        return math.nan if far is None else float(retained(self.scores, far))
+
+    @functools.cached_property
+    def at_expert(self) -> float:
+        return self.at(self.task.expert_return)
+
+    @property
+    def at_twice_expert(self) -> float:
+        return self.at(self.task.far_return)
+
+    @property
+    def at_best(self) -> float:
+        """The score at the dataset's best return."""
+        return self.at(self.dataset.best)
+
+    @property
+    def is_ood(self) -> NDArray[np.bool_]:
+        """Whether targets exceed the dataset's best return. [target]"""
+        return np.array([is_beyond(target, self.dataset.best) for target in self.sweep.targets.tolist()])
+
+    @property
+    def beyond(self) -> Array:
+        """The scores at OOD targets. [target]"""
+        return self.curve[self.is_ood]
+
+    def at(self, target: float) -> float:
+        """The mean score at a target return; NaN where it was not evaluated or broke down."""
+        index = self.sweep.index_of(target)
+        return math.nan if index is None else float(self.curve[index])
+
+    def of_seeds(self, target: float) -> Array:
+        """The scores at a target return; none where it was not evaluated. [seed]"""
+        index = self.sweep.index_of(target)
+        return np.empty(0) if index is None else self.scores[:, index]
+
+    @functools.cached_property
+    def points(self) -> list[CurvePoint]:
+        """The curve with its intervals over seeds."""
+        numbers = zip(*interval(self.sweep.means), *interval(self.scores), strict=True)
+        ends = [(Estimate.of(each[:3]), Estimate.of(each[3:])) for each in numbers]
+        return [CurvePoint(target, *of) for target, of in zip(self.sweep.targets.tolist(), ends, strict=True)]
+
+    @functools.cached_property
+    def named_points(self) -> dict[str, CurvePoint | None]:
+        """The points at the named targets and the best one, as in summary.json; None: not evaluated."""
+        indices = {mark.key: self.sweep.index_of(mark.target) for mark in self.landmarks}
+        indices |= {"best_point": best_point(self.scores)}
+        return {key: None if index is None else self.points[index] for key, index in indices.items()}
+
+    @functools.cached_property
+    def metrics(self) -> dict[str, Estimate]:
+        """The metrics by their names in summary.json; NaN where one is not known or not defined."""
+        found = {key: point.score if point else Estimate() for key, point in self.named_points.items()}
+        if not self.sweep.takes_target:
+            return found | dict.fromkeys(FOLLOWING, Estimate())
+        far, within = self.sweep.index_of(self.task.far_return), ~self.is_ood
+        errors = calibration_error(self.scores[:, within], self.task.normalize(self.sweep.targets[within]))
+        return found | {
+            "ood_retention": Estimate() if far is None else Estimate.of(retention(self.scores, far)),
+            "calibration_error": Estimate.of(errors),
+            "monotonicity": Estimate.of(monotonicity(self.scores)),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """For summary.json: what is not known is None."""
+        found: dict[str, Any] = {
+            key: point and {"target": finite(point.target), **point.score.to_json()}
+            for key, point in self.named_points.items()
+        }
+        found |= {key: each.to_json() if (each := self.metrics[key]).is_known else None for key in FOLLOWING}
+        if found["ood_retention"] is not None:
+            far = found[self.landmarks[-1].key]
+            found["ood_retention"] = {"target": far["target"], **found["ood_retention"]}
+        return {
+            "seeds": len(self.sweep.seeds),
+            "episodes": self.sweep.returns.shape[2],
+            "takes_target": self.sweep.takes_target,
+            **found,
+            "training_warnings": list(self.training_warnings),
+            "curve": [point.to_json() for point in self.points],
+        }
+
+    @property
+    def seed_warnings(self) -> list[str]:
+        """Seeds that achieve far less than the others at many targets, which a mean would hide."""
+        scores, returns, targets = self.scores, self.sweep.means, self.sweep.targets
+        if len(scores) < 3 or not self.is_whole:
+            return []
+        found = []
+        for row, seed in enumerate(self.sweep.seeds.tolist()):
+            others = np.delete(scores, row, axis=0)
+            spread = np.ptp(others, axis=0)
+            gaps = others.min(axis=0) - scores[row] - 2 * np.maximum(spread, FAR / 2)  # [target]
+            if (gaps > 0).mean() >= OFTEN:
+                worst = int(np.argmax(gaps))
+                at = f" at target {amount(targets[worst])}" if self.sweep.takes_target else ""
+                low, median = amount(returns[row, worst]), amount(float(np.median(returns[:, worst])))
+                found.append(
+                    f"seed {seed} is far below the others{at}: it achieves {low}, the median seed {median}."
+                )
+        return found
+
+
+Methods = Mapping[str, EvaluatedMethod]  # by name, on one dataset
+
+
+def evaluated(
+    sweeps: Sequence[Sweep],
+    dataset: DatasetSummary,
+    training_warnings: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, EvaluatedMethod]:
+    """Methods by name, with the warnings of their training and those about seeds that differ."""
+    found = {}
+    for method in (EvaluatedMethod.of(sweep, dataset) for sweep in sweeps):
+        name = method.sweep.method
+        warnings = [*(training_warnings or {}).get(name, ()), *method.seed_warnings]
+        found[name] = dataclasses.replace(method, training_warnings=warnings)
+    return found
+
+
+def resampled(scores: Array, generator: np.random.Generator) -> Array:
+    """As many seeds, sampled with replacement from scores [seed, target], each with its whole curve.
+
+    Means of such seeds vary too little: by the root of (n - 1) / n, and as if a few seeds gave their spread
+    for certain. So all are moved away from their mean, until 95 % of the means lie within Student's
+    interval. There must be two seeds at least.
+    """
+    seeds, mean = len(scores), scores.mean(axis=0)
+    stretch = math.sqrt(seeds / (seeds - 1)) * student_t(seeds - 1) / NORMAL
+    return np.asarray(mean + stretch * (scores[generator.integers(seeds, size=seeds)] - mean))
