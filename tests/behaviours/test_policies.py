@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,10 +17,10 @@ from cwbc.system.errors import InputError
 def policy() -> BehaviourPolicy:
     generator = np.random.default_rng(2)
     shapes = {"first": (17, 64), "second": (64, 64), "output": (64, 12)}
-    actor = {
-        name: {"weight": generator.normal(0, 0.2, shape), "bias": generator.normal(0, 0.2, shape[1])}
-        for name, shape in shapes.items()
-    }
+    actor = {}
+    for name, shape in shapes.items():
+        actor[f"actor/{name}/weight"] = generator.normal(0, 0.2, shape)
+        actor[f"actor/{name}/bias"] = generator.normal(0, 0.2, shape[1])
     return BehaviourPolicy.of(actor, np.full(6, -2, np.float32), np.full(6, 4, np.float32))
 
 
@@ -32,7 +31,10 @@ NOISE = GENERATOR.normal(size=(9, 6))
 
 def test_numpy_acts_as_jax_does() -> None:
     subject = policy()
-    actor = jax.tree.map(jnp.asarray, subject.actor)
+    actor = {
+        layer: {part: jnp.asarray(subject.actor[f"actor/{layer}/{part}"]) for part in ("weight", "bias")}
+        for layer in ("first", "second", "output")
+    }
     means, _ = sac.distribution(actor, jnp.asarray(OBSERVATIONS))
     np.testing.assert_allclose(subject.act(OBSERVATIONS), 1 + 3 * np.tanh(means), atol=3e-4)
     actions, _ = sac.sample(actor, jnp.asarray(OBSERVATIONS), jnp.asarray(NOISE))
@@ -43,10 +45,10 @@ def test_the_order_of_a_sum_does_not_matter() -> None:
     """Else each kind of processor, which adds in its own order, would generate its own data."""
     subject = policy()
     inputs, units = (np.random.default_rng(3).permutation(size) for size in (17, 64))
-    first, second = subject.actor["first"], subject.actor["second"]
     shuffled = subject.actor | {
-        "first": {"weight": first["weight"][inputs][:, units], "bias": first["bias"][units]},
-        "second": {"weight": second["weight"][units], "bias": second["bias"]},
+        "actor/first/weight": subject.actor["actor/first/weight"][inputs][:, units],
+        "actor/first/bias": subject.actor["actor/first/bias"][units],
+        "actor/second/weight": subject.actor["actor/second/weight"][units],
     }
     other = BehaviourPolicy(shuffled, subject.low, subject.high)
     many = np.random.default_rng(4).normal(0, 20, (5000, 17))

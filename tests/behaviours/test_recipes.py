@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from toys import AIM, learner
 
-from cwbc.behaviours.policies import BehaviourPolicy, UniformPolicy
+from cwbc.behaviours.policies import BehaviourPolicy, Floats, UniformPolicy
 from cwbc.behaviours.recipes import generate, mixture
 from cwbc.behaviours.snapshots import Series
 from cwbc.system.errors import InputError
@@ -18,11 +18,10 @@ from cwbc.system.errors import InputError
 
 def constant(action: float) -> BehaviourPolicy:
     """Always the same action, drawn or not."""
-    actor = {
-        name: {"weight": np.zeros(shape), "bias": np.zeros(shape[1])}
-        for name, shape in {"first": (1, 4), "second": (4, 4), "output": (4, 2)}.items()
-    }
-    actor["output"]["bias"][:] = np.arctanh(action / 2), -20  # the narrowest spread there is, exp(-5)
+    shapes = {"first": (1, 4), "second": (4, 4), "output": (4, 2)}
+    actor: dict[str, Floats] = {f"actor/{name}/weight": np.zeros(shape) for name, shape in shapes.items()}
+    actor |= {f"actor/{name}/bias": np.zeros(shape[1]) for name, shape in shapes.items()}
+    actor["actor/output/bias"][:] = np.arctanh(action / 2), -20  # the narrowest spread there is, exp(-5)
     return BehaviourPolicy.of(actor, np.full(1, -2, np.float32), np.full(1, 2, np.float32))
 
 

@@ -12,19 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cwbc.behaviours import replay
-from cwbc.behaviours.replay import Replay, Transitions
 from cwbc.behaviours.sac import (
     SAC,
     SACState,
-    bootstrap,
+    Transitions,
     distribution,
     initialize,
+    insert,
     learn,
     losses,
     q_values,
     sample,
-    temperature_objective,
     update,
 )
 from cwbc.system.errors import InputError
@@ -65,8 +63,25 @@ def rows(count: int = 5) -> Transitions:
     observations, next_observations = generator.normal(size=(2, count, 1))
     actions, rewards = generator.uniform(-1, 1, (count, 1)), generator.normal(size=count)
     terminated = np.arange(count) % 2 == 0
-    packed = replay.pack(observations, actions, rewards, terminated, next_observations)
-    return replay.unpack(jnp.asarray(packed), 1, 1)
+    parts = (observations, actions, rewards, terminated, next_observations)
+    return Transitions(*(jnp.asarray(part, jnp.float32) for part in parts))
+
+
+def ring(*values: float) -> list[float]:
+    """A replay of six transitions after inserting rewards in pairs."""
+    empty = jnp.zeros((6, 1))
+    replay = Transitions(empty, empty, empty[:, 0], empty[:, 0], empty)
+    for steps in range(0, len(values), 2):
+        fresh = jax.tree.map(lambda x: x[:2], replay)._replace(
+            rewards=jnp.array(values[steps : steps + 2], jnp.float32)
+        )
+        replay = jax.jit(insert)(replay, fresh, steps)
+    return [float(reward) for reward in replay.rewards]
+
+
+def test_a_replay_fills_up_in_order_and_its_oldest_transitions_are_overwritten() -> None:
+    assert ring(1, 2, 3, 4) == [1, 2, 3, 4, 0, 0]
+    assert ring(1, 2, 3, 4, 5, 6, 7, 8) == [7, 8, 3, 4, 5, 6]
 
 
 def test_the_density_of_an_action_integrates_to_one_and_is_the_derivative_of_its_distribution() -> None:
@@ -93,14 +108,17 @@ def test_densities_stay_finite_where_tanh_is_flat() -> None:
 
 
 def test_a_time_limit_bootstraps_and_a_termination_does_not() -> None:
-    wanted = bootstrap(
-        rewards=jnp.array([1.0, 1.0]),
-        terminated=jnp.array([0.0, 1.0]),
-        values=jnp.array([[10.0, 10.0], [8.0, 12.0]]),
-        entropies=jnp.array([0.5, 0.5]),
-        discount=0.9,
-    )
-    np.testing.assert_allclose(wanted, [1 + 0.9 * (8 + 0.5), 1])
+    """Where all critics and the reward are 0, only a termination has no loss."""
+    state, batch = learner(), rows()._replace(rewards=jnp.zeros(5))
+    parameters = state.parameters | {"critics": jax.tree.map(jnp.zeros_like, state.targets)}
+    for terminated, targets in ((1.0, [0.0] * 5), (0.0, None)):
+        batch = batch._replace(terminated=jnp.full(5, terminated))
+        _, metrics = gradients_of_losses(SMALL, parameters, state.targets, batch, NOISE)
+        wanted = targets_by_hand(parameters["actor"], state.targets, batch)
+        if targets is not None:
+            np.testing.assert_array_equal(wanted, targets)
+        assert float(metrics["critic_loss"]) == pytest.approx(2 * float(jnp.square(wanted).mean()), rel=1e-5)
+    assert float(metrics["critic_loss"]) > 0
 
 
 def test_critics_regress_on_the_target_of_the_target_networks() -> None:
@@ -151,10 +169,15 @@ def test_the_targets_follow_the_critics() -> None:
     assert not np.allclose(after.targets["output"]["bias"], state.targets["output"]["bias"], atol=1e-6)
 
 
-@pytest.mark.parametrize(("entropy", "sign"), [(-1.0, 1), (-3.0, -1)])
-def test_the_temperature_falls_above_the_target_entropy_and_rises_below(entropy: float, sign: int) -> None:
-    slope = jax.grad(temperature_objective)(jnp.zeros(()), jnp.asarray(entropy), 2)  # the target is -2
-    assert np.sign(slope) == sign  # descent goes against it
+@pytest.mark.parametrize(("spread", "sign"), [(0.0, 1), (-20.0, -1)])
+def test_the_temperature_falls_above_the_target_entropy_and_rises_below(spread: float, sign: int) -> None:
+    """Descent goes against the slope; the target is -1."""
+    state, actor = learner(), learner().parameters["actor"]
+    output = actor["output"] | {"bias": jnp.array([0.0, spread])}  # of the mean, and of the log std
+    parameters = state.parameters | {"actor": actor | {"output": output}}
+    gradients, metrics = gradients_of_losses(SMALL, parameters, state.targets, rows(), NOISE)
+    assert float(gradients["log_temperature"]) == pytest.approx(float(metrics["entropy"]) + 1)
+    assert np.sign(gradients["log_temperature"]) == sign
 
 
 def test_a_bandit_is_solved() -> None:
@@ -164,13 +187,11 @@ def test_a_bandit_is_solved() -> None:
     observations = generator.uniform(-1, 1, (512, 1))
     actions = generator.uniform(-1, 1, (512, 1))
     rewards = -10 * np.square(actions - 0.5 * observations)[:, 0]
-    packed = replay.pack(observations, actions, rewards, np.ones(512, np.bool_), observations)
-    state, memory = learner(), Replay(jnp.zeros((512, replay.columns(1, 1))), *jnp.zeros((2,), jnp.int32))
-    step = jax.jit(learn, static_argnums=(0, 5))
+    parts = (observations, actions, rewards, np.ones(512), observations)
+    state, replay = learner(), Transitions(*(jnp.asarray(part, jnp.float32) for part in parts))
+    step = jax.jit(learn, static_argnums=0)
     for number in range(20):
-        key = jax.random.key(number)
-        state, memory, metrics = step(settings, state, memory, jnp.asarray(packed), key, 50)
-        assert int(memory.filled) > 0
+        state, metrics = step(settings, state, replay, 512, jax.random.key(number))
     observed = jnp.linspace(-0.9, 0.9, 7)[:, None]
     means, _ = jax.jit(distribution)(state.parameters["actor"], observed)
     np.testing.assert_allclose(jnp.tanh(means), observed / 2, atol=0.1)

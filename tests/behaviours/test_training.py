@@ -61,7 +61,8 @@ def test_a_learner_finds_the_mark_and_leaves_snapshots(tmp_path: Path) -> None:
         2800, tmp_path, episodes=20, command=command, progress=steps.append, record=recorded.append
     )
     assert done == steps[-1] == 2800
-    assert not (tmp_path / "replay.npy").exists()
+    tensors, _ = tensor_files.read(tmp_path / "learner.safetensors")
+    assert all(name.startswith("state/") for name in tensors)  # no replays once the training is done
     for row, seed in enumerate((3, 4)):
         own = snapshots.read(tmp_path / f"seed-{seed}")
         # The beginning, then 1000, 1120, 1254, ..., and the end.
@@ -78,9 +79,9 @@ def test_a_learner_finds_the_mark_and_leaves_snapshots(tmp_path: Path) -> None:
 
 def test_a_stopped_training_resumes_with_all_its_transitions(tmp_path: Path) -> None:
     assert train_to(2000, tmp_path, stop_at=1200) == 1200
-    replay = np.load(tmp_path / "replay.npy", mmap_mode="r")
-    assert (replay[:, :1200, 4] != 0).all()  # where the next mark stands
-    assert not replay[:, 1200:].any()
+    tensors, _ = tensor_files.read(tmp_path / "learner.safetensors")
+    assert tensors["replay/next_observations"].shape == (2, 1200, 1)
+    assert tensors["replay/next_observations"].all()  # where the next mark stands
     assert train_to(800, tmp_path) == 1200  # fewer steps than are done: nothing is lost
     before = snapshots.read(tmp_path / "seed-3").snapshots
     steps: list[int] = []
@@ -98,23 +99,22 @@ def test_a_stopped_training_resumes_with_all_its_transitions(tmp_path: Path) -> 
     assert train_to(800, tmp_path, overwrite=True) == 2000
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda path: path.write_bytes(b"damaged"), "replay.npy is damaged"),
-        (lambda path: np.save(path, np.zeros((1, 2000, 5), np.float32)), "the replay of another training"),
-        (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "replay.npy is no plain file"),
-    ],
-)
-def test_a_damaged_replay_is_refused_and_can_be_overwritten(
-    tmp_path: Path, damage: Any, message: str
-) -> None:
+def test_a_damaged_replay_is_refused(tmp_path: Path) -> None:
     train_to(2000, tmp_path, stop_at=16)
-    damage(tmp_path / "replay.npy")
-    with pytest.raises(InputError, match=f"{message}.*; give another --out, or --overwrite"):
+    checkpoint = tmp_path / "learner.safetensors"
+    tensors, description = tensor_files.read(checkpoint)
+    tensors["replay/rewards"] = tensors["replay/rewards"][:, :8]
+    tensor_files.write(checkpoint, tensors, description)
+    with pytest.raises(InputError, match=r"tensor replay/rewards is \[2, 8\] of float32; expected \[2, 16\]"):
         train_to(2000, tmp_path)
-    training = BehaviourTraining(AIM, SETTINGS, (3, 4), 1)
-    assert resume_step(tmp_path, training, 2000, overwrite=True) == 0
+
+
+def test_a_resumed_training_has_the_replays_of_its_checkpoint(tmp_path: Path) -> None:
+    train_to(2000, tmp_path, stop_at=16)
+    before, _ = tensor_files.read(tmp_path / "learner.safetensors")
+    train_to(2400, tmp_path, stop_at=24)
+    after, _ = tensor_files.read(tmp_path / "learner.safetensors")
+    np.testing.assert_array_equal(after["replay/actions"][:, :16], before["replay/actions"])
 
 
 def test_what_came_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
@@ -185,14 +185,14 @@ def test_two_processes_do_not_train_in_one_place(tmp_path: Path) -> None:
         train_to(80, tmp_path)
 
 
-def test_rows_keep_where_an_episode_ended_and_a_time_limit_is_no_termination() -> None:
+def test_transitions_keep_where_an_episode_ended_and_a_time_limit_is_no_termination() -> None:
     collector = Collector(AIM, (0, 1), 3)
     for _ in range(5):
         before = collector.observations.copy()
         rows = collector.step(np.zeros((2, 3, 1), np.float32))
-        np.testing.assert_array_equal(rows[..., 0], before[..., 0])
-        assert not rows[..., 3].any()
-    assert not np.isin(rows[..., 4], collector.observations).any()  # they were reset after the fifth step
+        np.testing.assert_array_equal(rows.observations, before)
+        assert not rows.terminated.any()
+    assert not np.isin(rows.next_observations, collector.observations).any()  # reset after the fifth step
 
 
 def test_discrete_actions_are_refused(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
     stopped = snapshots.read(out)
     assert list(stopped.snapshots[: len(before)]) == before
     assert {path.name for path in stopped.folder.glob("*.safetensors")} == {s.file for s in stopped.snapshots}
-    assert (out / "replay.npy").exists()
+    assert not tensor_files.read_description(out / "learner.safetensors")["is_over"]
 
 
 def test_the_demo_compares_and_tells_the_story(

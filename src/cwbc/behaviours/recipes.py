@@ -41,11 +41,7 @@ def _replay(series: Series, uniform: UniformPolicy) -> list[tuple[Actor, float]]
 
 
 def generate(
-    series: Series,
-    name: str,
-    quality: str,
-    size: int,
-    progress: Callable[[int], None] | None = None,
+    series: Series, name: str, quality: str, size: int, progress: Callable[[int], None] | None = None
 ) -> Trajectories:
     """A dataset of as many whole episodes as fit into `size` steps.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -54,12 +55,15 @@ def collect(
     most = _MOST_COPIES if envs.is_batched(environment) else _MOST_SINGLES
     longest = envs.time_limit(environment) or 1
     wanted = sum(max(stage.episodes, -(-stage.steps // longest)) for stage in stages)
-    count = max(1, min(most, wanted))
-    simulator = envs.make(environment, count, threads)
-    try:
-        return _Rollout(simulator, count, stages).run(progress or (lambda steps: None))
-    finally:
-        simulator.close()
+    count, done = max(1, min(most, wanted)), 0
+    with contextlib.closing(envs.make(environment, count, threads)) as simulator:
+        rollout = _Rollout(simulator, count, stages)
+        while len(running := np.flatnonzero(rollout.stage >= 0)):
+            rollout.step(running)
+            done += len(running)
+            if progress is not None:
+                progress(done)
+    return rollout.episodes
 
 
 def evaluate(
@@ -84,55 +88,47 @@ class _Rollout:
         self._noise = np.empty((count, _BLOCK, simulator.action_size))
         self._now = np.empty((count, simulator.observation_size))  # what each copy observes
         self._elapsed = np.zeros(count, np.int64)
-        self._stage = np.full(count, -1)  # of the episode that each copy runs; -1 runs none
-        self._number = np.zeros(count, np.int64)
-        self._generators: list[np.random.Generator] = [np.random.default_rng(0)] * count
-        self._begun = [0] * len(stages)
-        self._finished: list[dict[int, Episode]] = [{} for _ in stages]  # by number
+        self.stage = np.full(count, -1)  # of the episode that each copy runs; -1 runs none
+        self._number = np.zeros(count, np.int64)  # of that episode in its stage
+        self._generators = [np.random.default_rng(0)] * count
+        self.episodes: list[list[Any]] = [[] for _ in stages]  # None while one runs
         self._steps = [0] * len(stages)  # of finished episodes
-
-    def run(self, progress: Callable[[int], None]) -> list[list[Episode]]:
-        done = 0
-        self._begin(np.arange(len(self._stage)))
-        while len(running := np.flatnonzero(self._stage >= 0)):
-            finished = self._step(running)
-            done += len(running)
-            if len(finished):
-                self._begin(finished)
-            progress(done)
-        return [[own[number] for number in sorted(own)] for own in self._finished]
+        self._begin(np.arange(count))
 
     def _next_stage(self) -> int:
         """The first stage that needs more episodes than run now, however long these are; -1 if none does."""
         for index, stage in enumerate(self._stages):
-            running = self._begun[index] - len(self._finished[index])
-            most = self._steps[index] + running * self._simulator.horizon
-            if self._begun[index] < stage.episodes or most < stage.steps:
+            most = self._steps[index] + np.count_nonzero(self.stage == index) * self._simulator.horizon
+            if len(self.episodes[index]) < stage.episodes or most < stage.steps:
                 return index
         return -1
 
     def _begin(self, copies: NDArray[np.integer[Any]]) -> None:
         """Start the next episodes in free copies, as far as any are wanted."""
+        self.stage[copies], self._elapsed[copies] = -1, 0
         seeds = []
         for copy in copies:
-            self._stage[copy] = index = self._next_stage()
-            if index < 0:
-                continue
-            self._number[copy], self._elapsed[copy] = self._begun[index], 0
-            self._generators[copy] = np.random.default_rng((*self._stages[index].seed, self._begun[index]))
-            self._begun[index] += 1
-            seeds.append(int(self._generators[copy].integers(2**31)))
+            if (index := self._next_stage()) < 0:
+                break
+            self.stage[copy], self._number[copy] = index, len(self.episodes[index])
+            generator = np.random.default_rng((*self._stages[index].seed, len(self.episodes[index])))
+            self._generators[copy] = generator
+            self.episodes[index].append(None)
+            seeds.append(int(generator.integers(2**31)))
         if seeds:
-            started = copies[self._stage[copies] >= 0]
-            self._now[started] = self._simulator.reset(started, seeds)
+            self._now[copies[: len(seeds)]] = self._simulator.reset(copies[: len(seeds)], seeds)
 
-    def _step(self, running: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
-        """Advance the running copies; returns those whose episodes are finished."""
-        elapsed = self._elapsed[running]
+    def step(self, running: NDArray[np.integer[Any]]) -> None:
+        """Advance the running copies; those whose episodes finish start the next ones."""
+        elapsed, stages = self._elapsed[running], self.stage[running]
         for copy in running[elapsed % _BLOCK == 0]:
-            actor = self._stages[self._stage[copy]].actor
+            actor = self._stages[self.stage[copy]].actor
             self._noise[copy] = actor.noise(self._generators[copy], _BLOCK)
-        actions = self._act(running)
+        noise = self._noise[running, elapsed % _BLOCK]
+        actions = np.empty((len(running), self._simulator.action_size), np.float32)
+        for index in np.unique(stages):
+            own, stage = stages == index, self._stages[index]
+            actions[own] = stage.actor.act(self._now[running[own]], noise[own] if stage.noisy else None)
         outcome = self._simulator.step(running, actions)
         self._observations[running, elapsed] = self._now[running]
         self._actions[running, elapsed] = actions
@@ -141,19 +137,12 @@ class _Rollout:
         self._elapsed[running] += 1
         over = outcome.terminated | outcome.truncated
         for copy, terminated in zip(running[over], outcome.terminated[over], strict=True):
-            index, length = self._stage[copy], int(self._elapsed[copy])
+            index, length = self.stage[copy], self._elapsed[copy]
             observations, actions, rewards = (
                 column[copy, :length].copy() for column in (self._observations, self._actions, self._rewards)
             )
             episode = Episode(observations, actions, rewards, bool(terminated))
-            self._finished[index][int(self._number[copy])] = episode
+            self.episodes[index][self._number[copy]] = episode
             self._steps[index] += length
-        return running[over]
-
-    def _act(self, running: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        noise = self._noise[running, self._elapsed[running] % _BLOCK]
-        actions = np.empty((len(running), self._simulator.action_size), np.float32)
-        for index in np.unique(self._stage[running]):
-            own, stage = self._stage[running] == index, self._stages[index]
-            actions[own] = stage.actor.act(self._now[running[own]], noise[own] if stage.noisy else None)
-        return actions
+        if over.any():
+            self._begin(running[over])

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from cwbc.behaviours.policies import LOG_STDS
-from cwbc.behaviours.replay import Replay, Transitions, insert, unpack
 from cwbc.core.layers import Parameters, dense, layer_norm, linear, norm
 from cwbc.core.learners import Metrics
 from cwbc.system.errors import require
 
 # Transitions are counted in 32 bits; more of the others fit into no memory.
-_MOST = {
-    "copies": 10_000,
-    "updates": 10_000,
-    "batch": 2**20,
-    "capacity": 2**31 - 1,
-    "actor_width": 8192,
-    "critic_width": 8192,
-}
+_MOST = {"copies": 10_000, "updates": 10_000, "batch": 2**20, "capacity": 2**31 - 1}
+_MOST |= {"actor_width": 8192, "critic_width": 8192}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,14 +66,22 @@ class SAC:
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class SACState:
+class SACState(NamedTuple):
     """What updates change."""
 
     parameters: Parameters  # actor, critics [critic, ...] and log_temperature
     targets: Parameters  # as the critics
     optimizer: optax.OptState
+
+
+class Transitions(NamedTuple):
+    """Transitions of several copies, in a batch or in a replay, which is a ring of them."""
+
+    observations: Any  # [..., dimension]
+    actions: Any  # [..., action], within -1 and 1
+    rewards: Any  # [...]
+    terminated: Any  # [...], 1 where the episode terminated and 0 where it was truncated
+    next_observations: Any  # [..., dimension], before any reset
 
 
 def initialize(settings: SAC, observation_size: int, action_size: int, key: jax.Array) -> SACState:
@@ -87,28 +90,25 @@ def initialize(settings: SAC, observation_size: int, action_size: int, key: jax.
     width = settings.critic_width
 
     def critic(key: jax.Array) -> Parameters:
-        keys = jax.random.split(key, 3)
-        return {
-            "first": linear(keys[0], observation_size + action_size, width),
-            "first_norm": norm(width),
-            "second": linear(keys[1], width, width),
-            "second_norm": norm(width),
-            "output": linear(keys[2], width, 1),
-        }
+        layers = _layers(key, observation_size + action_size, width, width, 1)
+        return layers | {"first_norm": norm(width), "second_norm": norm(width)}
 
-    keys = jax.random.split(actor_key, 3)
+    hidden = (settings.actor_width, settings.actor_width)
     parameters = {
-        "actor": {
-            "first": linear(keys[0], observation_size, settings.actor_width),
-            "second": linear(keys[1], settings.actor_width, settings.actor_width),
-            "output": linear(keys[2], settings.actor_width, 2 * action_size),
-        },
+        "actor": _layers(actor_key, observation_size, *hidden, 2 * action_size),
         "critics": jax.vmap(critic)(jax.random.split(critics_key, 2)),
         "log_temperature": jnp.zeros(()),
     }
     # A copy: the same buffer cannot be given away twice when the state is donated.
     targets = jax.tree.map(jnp.copy, parameters["critics"])
     return SACState(parameters, targets, _optimizer(settings).init(parameters))
+
+
+def _layers(key: jax.Array, *sizes: int) -> Parameters:
+    named = zip(
+        ("first", "second", "output"), jax.random.split(key, 3), itertools.pairwise(sizes), strict=True
+    )
+    return {name: linear(key, *size) for name, key, size in named}
 
 
 def distribution(actor: Parameters, observations: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -148,18 +148,6 @@ def q_values(critics: Parameters, observations: jax.Array, actions: jax.Array) -
     return jax.vmap(one)(critics)
 
 
-def bootstrap(
-    rewards: jax.Array, terminated: jax.Array, values: jax.Array, entropies: jax.Array, discount: float
-) -> jax.Array:
-    """r + γ (min Q' + α H), but r alone where the episode terminated.
-
-    Args:
-        values: of the next step by each target critic, [critic, batch].
-        entropies: the next action's part of the entropy bonus, -α log π, [batch].
-    """
-    return rewards + discount * (1 - terminated) * (values.min(axis=0) + entropies)
-
-
 def losses(
     settings: SAC, parameters: Parameters, targets: Parameters, batch: Transitions, noise: jax.Array
 ) -> tuple[jax.Array, Metrics]:
@@ -172,26 +160,18 @@ def losses(
     # One pass for both steps: on a GPU the number of small kernels is what costs.
     both = jnp.stack((batch.observations, batch.next_observations))
     (actions, next_actions), (densities, next_densities) = sample(parameters["actor"], both, noise)
-    wanted = bootstrap(
-        batch.rewards,
-        batch.terminated,
-        q_values(targets, batch.next_observations, next_actions),
-        -temperature * next_densities,
-        settings.discount,
-    )
+    # r + γ (min Q' + α H), but r alone where the episode terminated.
+    next_values = q_values(targets, batch.next_observations, next_actions).min(axis=0)
+    following = next_values - temperature * next_densities
+    wanted = batch.rewards + settings.discount * (1 - batch.terminated) * following
     values = q_values(parameters["critics"], batch.observations, batch.actions)
     critic_loss = jnp.square(values - jax.lax.stop_gradient(wanted)).mean(axis=1).sum()
     chosen = q_values(jax.lax.stop_gradient(parameters["critics"]), batch.observations, actions).min(axis=0)
     actor_loss = (temperature * densities - chosen).mean()
     entropy = -jax.lax.stop_gradient(densities).mean()
-    temperature_loss = temperature_objective(parameters["log_temperature"], entropy, actions.shape[-1])
-    metrics = {"critic_loss": critic_loss, "value": values.mean(), "entropy": entropy}
-    return critic_loss + actor_loss + temperature_loss, metrics | {"temperature": temperature}
-
-
-def temperature_objective(log_temperature: jax.Array, entropy: jax.Array, action_size: int) -> jax.Array:
-    """Its descent lowers the temperature while the entropy is above its target, -dim, and else raises it."""
-    return log_temperature * (entropy + action_size)
+    # Its descent lowers the temperature while the entropy is above its target, -dim, and else raises it.
+    temperature_loss = parameters["log_temperature"] * (entropy + actions.shape[-1])
+    return critic_loss + actor_loss + temperature_loss, {"critic_loss": critic_loss, "entropy": entropy}
 
 
 def update(settings: SAC, state: SACState, batch: Transitions, noise: jax.Array) -> tuple[SACState, Metrics]:
@@ -204,21 +184,28 @@ def update(settings: SAC, state: SACState, batch: Transitions, noise: jax.Array)
     return SACState(parameters, targets, optimizer), metrics
 
 
+def insert(replay: Transitions, fresh: Transitions, steps: int) -> Transitions:
+    """A replay after so many steps, with the oldest transitions overwritten by the next ones.
+
+    Its capacity is a multiple of their number: a slice that crossed its end would be moved back.
+    """
+    place = steps % len(replay.rewards)
+    return jax.tree.map(
+        lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, place, axis=0), replay, fresh
+    )
+
+
 def learn(
-    settings: SAC, state: SACState, replay: Replay, fresh: jax.Array, key: jax.Array, updates: int
-) -> tuple[SACState, Replay, Metrics]:
-    """Insert fresh rows [copy, column] into the replay, then update on batches of it; metrics [update]."""
-    replay = insert(replay, fresh)
-    actor = state.parameters["actor"]
-    observation_size, action_size = len(actor["first"]["weight"]), len(actor["output"]["bias"]) // 2
+    settings: SAC, state: SACState, replay: Transitions, steps: int, key: jax.Array
+) -> tuple[SACState, Metrics]:
+    """Update on batches of a replay after so many steps; metrics [update]."""
     rows_key, noise_key = jax.random.split(key)
     # Everything random is sampled before the loop, in few large kernels.
-    numbers = jax.random.randint(rows_key, (updates, settings.batch), 0, replay.filled)
-    noise = jax.random.normal(noise_key, (updates, 2, settings.batch, action_size))
-    batches = unpack(replay.rows[numbers], observation_size, action_size)
-    step = lambda state, inputs: update(settings, state, *inputs)  # noqa: E731
-    state, metrics = jax.lax.scan(step, state, (batches, noise))
-    return state, replay, metrics
+    filled = jnp.minimum(steps, len(replay.rewards))
+    rows = jax.random.randint(rows_key, (settings.updates, settings.batch), 0, filled)
+    noise = jax.random.normal(noise_key, (settings.updates, 2, settings.batch, replay.actions.shape[-1]))
+    batches = jax.tree.map(lambda x: x[rows], replay)
+    return jax.lax.scan(lambda state, inputs: update(settings, state, *inputs), state, (batches, noise))
 
 
 def _optimizer(settings: SAC) -> optax.GradientTransformation:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cwbc.behaviours.policies import BehaviourPolicy, load
 from cwbc.system.errors import InputError
-from cwbc.system.files import read_text, write_atomically
+from cwbc.system.files import read_json, write_atomically
 from cwbc.system.typed_json import decode
 
 MANIFEST = "manifest.json"
@@ -23,7 +23,6 @@ SNAPSHOT_FILES = f"{'[0-9]' * 9}.safetensors"  # named by their steps
 EVALUATION_SEED = 1_000_003  # the same initial states for every snapshot
 _FORMAT = 1
 _ZOO = Path(__file__).parent / "zoo"  # the snapshots that come with the package
-_ON_DISK = {"std": "deviation", "min": "lowest"}  # names that manifests have had from the beginning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,19 +73,16 @@ class Series:
     @property
     def expert(self) -> Snapshot:
         """The snapshot with the highest mean return."""
-        return max(self.snapshots, key=lambda snapshot: snapshot.stochastic.mean)
+        return max(self.snapshots, key=lambda one: one.stochastic.mean)
 
     @property
     def medium(self) -> Snapshot:
         """The snapshot nearest to a third of the way from the untrained to the expert return."""
         untrained = self.snapshots[0].stochastic.mean
         third = untrained + (self.expert.stochastic.mean - untrained) / 3
-        better = [
-            snapshot
-            for snapshot in self.snapshots
-            if snapshot.steps <= self.expert.steps and snapshot.stochastic.mean > untrained
-        ]
-        return min(better or self.snapshots, key=lambda snapshot: abs(snapshot.stochastic.mean - third))
+        until = [one for one in self.snapshots if one.steps <= self.expert.steps]
+        better = [one for one in until if one.stochastic.mean > untrained]
+        return min(better or self.snapshots, key=lambda one: abs(one.stochastic.mean - third))
 
     @property
     def learned(self) -> bool:
@@ -103,12 +99,12 @@ class Series:
     @property
     def fingerprint(self) -> str:
         """A hash that changes when the folder gets other snapshots."""
-        values = json.dumps([self.environment, _to_json(self)["snapshots"]])
+        values = json.dumps([self.environment, dataclasses.asdict(self)["snapshots"]])
         return hashlib.sha256(values.encode()).hexdigest()[:12]
 
     def write(self) -> None:
         """Replace the manifest in its folder."""
-        values = {"format": _FORMAT, "evaluation_seed": EVALUATION_SEED} | _to_json(self)
+        values = {"format": _FORMAT, "evaluation_seed": EVALUATION_SEED} | dataclasses.asdict(self)
         del values["folder"]
         write_atomically(self.folder / MANIFEST, json.dumps(values, indent=1) + "\n")
 
@@ -121,38 +117,25 @@ def shipped(task: str) -> Series:
 
 def read(folder: Path) -> Series:
     """The series in a folder, or the best of those in its subfolders."""
-    if (folder / MANIFEST).is_file():
-        return _read(folder)
-    below = [_read(path.parent) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
-    if not below:
+    own = folder / MANIFEST
+    found = [own] if own.is_file() else sorted(folder.glob(f"*/{MANIFEST}"))
+    if not found:
         raise InputError(
             f"{folder} holds no behaviour policies: no {MANIFEST} is in it or one folder below; "
             "`cwbc behaviours train ENVIRONMENT` trains some"
         )
-    return max(below, key=lambda series: series.expert.stochastic.mean)
+    return max(map(_read, found), key=lambda series: series.expert.stochastic.mean)
 
 
-def _read(folder: Path) -> Series:
-    path = folder / MANIFEST
-    names = {on_disk: name for name, on_disk in _ON_DISK.items()}
+def _read(path: Path) -> Series:
     try:
-        values = json.loads(
-            read_text(path),
-            object_pairs_hook=lambda pairs: {names.get(name, name): value for name, value in pairs},
-        )
+        values = read_json(path)
         if values.pop("format") != _FORMAT:
             raise ValueError("another version of cwbc wrote it")
         del values["evaluation_seed"]
-        values.pop("folder", None)
-        series: Series = dataclasses.replace(decode(Series, values, "manifest"), folder=folder)
+        series: Series = dataclasses.replace(decode(Series, values, "manifest"), folder=path.parent)
         if not series.snapshots or series.warmup < 0:
             raise ValueError("it lists no snapshots")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} is not a manifest of snapshots, or it is damaged: {error}") from error
     return series
-
-
-def _to_json(series: Series) -> dict[str, Any]:
-    return dataclasses.asdict(
-        series, dict_factory=lambda pairs: {_ON_DISK.get(name, name): value for name, value in pairs}
-    )

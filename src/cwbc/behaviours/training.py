@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc import envs
-from cwbc.behaviours import replay, sac
+from cwbc.behaviours import sac
 from cwbc.behaviours.policies import scale
-from cwbc.behaviours.replay import Replay
-from cwbc.behaviours.sac import SAC, SACState
+from cwbc.behaviours.sac import SAC, SACState, Transitions
 from cwbc.behaviours.training_files import BehaviourTraining, Record, TrainingFiles, resume_step
 from cwbc.core.training import Interrupted
 from cwbc.system.errors import InputError
@@ -55,55 +54,50 @@ def train(
         stack.enter_context(contextlib.closing(collector))
         directory.mkdir(parents=True, exist_ok=True)
         stack.enter_context(locked(directory / LOCK, f"another process is training in {directory}"))
-        first = done = resume_step(directory, training, steps, overwrite)
+        first = resume_step(directory, training, steps, overwrite)
         files = TrainingFiles(directory, training, collector.bounds, command, record)
         stack.enter_context(contextlib.closing(files))
-        saved, copies = time.monotonic(), training.settings.copies
-        for done, state in _states(training, first, steps, collector, files):
+        save_at, copies = time.monotonic() + SAVE_INTERVAL, training.settings.copies
+        for done, state, replay in _states(training, first, steps, collector, files):
             is_due = bisect.bisect(_SNAPSHOTS, done - copies) < bisect.bisect(_SNAPSHOTS, done)
             if done >= steps or (done > training.settings.warmup and is_due):
                 files.add(state, done)
             progress(min(done, steps))
             stopping = should_stop()
-            if stopping or done >= steps or time.monotonic() - saved > SAVE_INTERVAL:
-                files.checkpoint(state, done)
-                saved = time.monotonic()
+            if stopping or done >= steps or time.monotonic() > save_at:
+                began = time.monotonic()
+                files.checkpoint(state, None if done >= steps else replay, done)
+                # A large replay takes seconds to write, and training most of the time.
+                save_at = time.monotonic() + max(SAVE_INTERVAL, 20 * (time.monotonic() - began))
             if stopping and done < steps:
                 raise Interrupted
-        if done - copies < steps:  # not one that was stopped on its way to more steps
-            files.discard_history()
 
 
 def _states(
-    training: BehaviourTraining, step: int, steps: int, collector: Collector, files: TrainingFiles
-) -> Iterator[tuple[int, SACState]]:
-    """The number of steps and the state after each step of all copies; a state is used up by the next."""
-    if step >= steps:
+    training: BehaviourTraining, first: int, steps: int, collector: Collector, files: TrainingFiles
+) -> Iterator[tuple[int, SACState, Transitions]]:
+    """The steps, the state and the replays after each step of all copies; the next one uses these up."""
+    if first >= steps:
         return
-    settings, simulator = training.settings, collector.simulator
-    sizes = simulator.observation_size, simulator.action_size
+    settings = training.settings
+    observation_size, action_size = collector.simulator.observation_size, collector.simulator.action_size
     keys = jax.vmap(jax.random.key)(jnp.asarray(training.seeds, jnp.uint32))
     # No larger than the training can fill it.
     rows = min(settings.capacity, -(-steps // settings.copies) * settings.copies)
-    shape = (len(training.seeds), rows, replay.columns(*sizes))
-    state, history = files.open(initialize(settings, *sizes, keys), shape, step)
-    memory, fresh = replay.restore(history, step), None
-    collector.reset(step)
-    while step < steps:
-        learning = step >= settings.warmup
-        actions: Any = (
-            act(state.parameters["actor"], collector.observations, keys, step)
-            if learning
-            else collector.uniform()
-        )
-        # Queued behind the actions: the device updates while the simulator computes the next transitions.
-        if fresh is not None:
-            state, memory = learn(settings, state, memory, fresh, keys, step, settings.updates * learning)
-        fresh = collector.step(np.asarray(actions))
-        place = step % history.shape[1]
-        history[:, place : place + settings.copies] = fresh
-        step += settings.copies
-        yield step, state
+    sizes = ((observation_size,), (action_size,), (), (), (observation_size,))
+    empty = Transitions(*(jnp.zeros((len(training.seeds), rows, *size)) for size in sizes))
+    state, replay = files.open(initialize(settings, observation_size, action_size, keys), empty, first)
+    collector.reset(first)
+    for step in range(first, steps, settings.copies):
+        if step < settings.warmup:
+            actions: Any = collector.uniform()
+        else:
+            actions = act(state.parameters["actor"], collector.observations, keys, step)
+            # Queued behind the actions: the device updates while the simulator computes the transitions.
+            if step > first:
+                state = learn(settings, state, replay, keys, step)
+        replay = insert(replay, collector.step(np.asarray(actions)), step)
+        yield step + settings.copies, state, replay
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -119,13 +113,17 @@ def act(actor: Any, observations: jax.Array, keys: jax.Array, step: int) -> jax.
     return jax.vmap(sac.act)(actor, observations, _keys_for(keys, 1, step))
 
 
-@functools.partial(jax.jit, static_argnames=("settings", "updates"), donate_argnames=("state", "memory"))
-def learn(
-    settings: SAC, state: SACState, memory: Replay, fresh: jax.Array, keys: jax.Array, step: int, updates: int
-) -> tuple[SACState, Replay]:
-    """Insert the fresh rows of every seed, [seed, copy, column], and update each seed's learner."""
-    one = functools.partial(sac.learn, settings, updates=updates)
-    return jax.vmap(one)(state, memory, fresh, _keys_for(keys, 2, step))[:2]
+@functools.partial(jax.jit, donate_argnums=0)
+def insert(replay: Transitions, fresh: Transitions, step: int) -> Transitions:
+    """Insert the fresh transitions of every seed, [seed, copy, ...]."""
+    return jax.vmap(sac.insert, in_axes=(0, 0, None))(replay, fresh, step)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+def learn(settings: SAC, state: SACState, replay: Transitions, keys: jax.Array, step: int) -> SACState:
+    """Update each seed's learner."""
+    one = functools.partial(sac.learn, settings)
+    return jax.vmap(one, in_axes=(0, 0, None, 0))(state, replay, step, _keys_for(keys, 2, step))[0]
 
 
 def _keys_for(keys: jax.Array, *numbers: int) -> jax.Array:
@@ -138,6 +136,8 @@ def _keys_for(keys: jax.Array, *numbers: int) -> jax.Array:
 class Collector:
     """The environments that learners act in: the copies of all seeds in one batch, reset as they end."""
 
+    observations: NDArray[np.float32]  # [seed, copy, dimension]
+
     def __init__(self, environment: str, seeds: tuple[int, ...], copies: int) -> None:
         self.simulator = envs.make(environment, len(seeds) * copies)
         self.close = self.simulator.close
@@ -146,19 +146,13 @@ class Collector:
             raise InputError(f"{environment} has no bounded continuous actions, which this learner needs")
         self.bounds = bounds[0].astype(np.float32), bounds[1].astype(np.float32)  # low and high, [action]
         self._environment, self._seeds, self._copies = environment, seeds, copies
-        self._shape = (len(seeds), copies, -1)
         self._rows = np.arange(len(seeds) * copies)
         self.reset(0)
 
     def reset(self, step: int) -> None:
         """Reset all copies; a training that resumes at a later step does not repeat its first episodes."""
         self._generators = [np.random.default_rng((seed, step)) for seed in self._seeds]
-        self._observations = self._reset(self._rows)  # [seed * copy, dimension]
-
-    @property
-    def observations(self) -> NDArray[np.float32]:
-        """What every copy observes, [seed, copy, dimension]."""
-        return self._observations.reshape(self._shape)
+        self.observations = self._reset(self._rows).reshape(len(self._seeds), self._copies, -1)
 
     def uniform(self) -> NDArray[np.float32]:
         """Random actions within -1 and 1, [seed, copy, action]."""
@@ -166,20 +160,22 @@ class Collector:
         actions = np.stack([generator.uniform(-1, 1, shape) for generator in self._generators])
         return actions.astype(np.float32)
 
-    def step(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Act in every copy, [seed, copy, action]; the transitions as packed rows [seed, copy, column]."""
-        flat = actions.reshape(len(self._rows), -1)
-        outcome = self.simulator.step(self._rows, scale(flat, *self.bounds))
-        arrived = outcome.observations.astype(np.float32)
-        rows = replay.pack(self._observations, flat, outcome.rewards, outcome.terminated, arrived)
-        if not np.isfinite(rows).all():
+    def step(self, actions: NDArray[np.float32]) -> Transitions:
+        """Act in every copy, [seed, copy, action]."""
+        outcome = self.simulator.step(self._rows, scale(actions.reshape(len(self._rows), -1), *self.bounds))
+        arrived, rewards, terminated = (
+            np.asarray(part, np.float32).reshape(*actions.shape[:2], *part.shape[1:])
+            for part in (outcome.observations, outcome.rewards, outcome.terminated)
+        )
+        fresh = Transitions(self.observations, actions, rewards, terminated, arrived)
+        if not all(np.isfinite(part).all() for part in fresh):
             raise InputError(f"{self._environment} gave an observation or a reward that is not finite")
         finished = np.flatnonzero(outcome.terminated | outcome.truncated)
         if len(finished):
-            arrived = arrived.copy()  # the rows keep the last observation of an episode
-            arrived[finished] = self._reset(finished)
-        self._observations = arrived
-        return rows.reshape(self._shape)
+            arrived = arrived.copy()  # the transitions keep the last observation of an episode
+            arrived.reshape(len(self._rows), -1)[finished] = self._reset(finished)
+        self.observations = arrived
+        return fresh
 
     def _reset(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         seeds = [int(self._generators[row // self._copies].integers(2**31)) for row in rows]
