@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale, grid
 from cwbc.grids.outcomes import Outcome
-from cwbc.paper.catalogue import ITEMS
-from cwbc.paper.item import Claim, Findings
-from cwbc.paper.naming import WALKERS, named
+from cwbc.paper import ITEMS
+from cwbc.paper.claims import Claim
+from cwbc.paper.published import WALKERS, named
+from cwbc.reports.charts import Chart
+from cwbc.reports.tables import ReportTable
 from cwbc.results.evidence import Evidence
 from cwbc.results.sweeps import Sweep
 
@@ -72,12 +74,23 @@ def _range(about: DatasetSummary) -> float:
     return about.task.expert_score - about.task.random_score
 
 
+class Findings(NamedTuple):
+    """What came of an item."""
+
+    claims: Sequence[Claim]
+    tables: Mapping[str, ReportTable]
+    charts: Sequence[Chart]
+    distributions: Mapping[str, Chart]  # by dataset
+
+
 def found(
     name: str, outcomes: Sequence[Outcome], datasets: Sequence[str] = (), **data: Trajectories
 ) -> Findings:
     """What an item makes of outcomes; its claims are about these datasets, or about all of the item's."""
     given = {key.replace("_", "-"): value for key, value in data.items()}
-    return ITEMS[name].findings(Evidence.of(outcomes, datasets or ITEMS[name].datasets, given))
+    evidence = Evidence.of(outcomes, datasets or ITEMS[name].datasets, given)
+    shown = ITEMS[name].exhibits(evidence)
+    return Findings(ITEMS[name].claims(evidence), shown.tables, shown.charts, shown.distributions)
 
 
 def claim(findings: Findings, words: str) -> Claim:

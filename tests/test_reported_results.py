@@ -16,8 +16,8 @@ import pytest
 
 from cwbc.core.tasks import TASKS
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.paper.catalogue import ITEMS
-from cwbc.paper.resampling import judged
+from cwbc.paper import ITEMS
+from cwbc.paper.claims import judged
 from cwbc.results.dataset_names import short_name
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence

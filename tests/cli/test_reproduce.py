@@ -17,9 +17,9 @@ from cwbc.data import store
 from cwbc.grids import clusters, engine, ray_engine
 from cwbc.grids.cells import Cell, Variant
 from cwbc.grids.outcomes import Failure, Results
-from cwbc.paper.catalogue import ITEMS
+from cwbc.paper import ITEMS
 from cwbc.paper.item import FULL, Item
-from cwbc.paper.naming import Datasets
+from cwbc.paper.published import Datasets
 from cwbc.system.errors import InputError
 
 TINY = ("--quick", "--seeds=2", "--steps=20", "--device=cpu")

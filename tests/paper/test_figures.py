@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary, verdicts
 
-from cwbc.paper.naming import WALKERS
+from cwbc.paper.published import WALKERS
 
 REPLAY, MEDIUM, EXPERT = WALKERS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,15 @@ import pytest
 from conftest import with_returns
 from hand_made import FALLS, HOLDS, at_expert, claim, found, on_all, outcome, verdicts
 
-from cwbc.paper.naming import WALKERS
+from cwbc.paper.published import WALKERS
+from cwbc.reports.charts import Chart, Stairs
 
 REPLAY, MEDIUM, EXPERT = WALKERS
+
+
+def outlines(chart: Chart) -> dict[str, Sequence[float]]:
+    """The heights of what is sampled, by name; the dataset itself is the first of the layers."""
+    return {layer.name: layer.heights for layer in chart.panels[0].layers[1:] if isinstance(layer, Stairs)}
 
 
 def test_kappa() -> None:
@@ -20,9 +27,9 @@ def test_kappa() -> None:
     outcomes = [each for dataset in WALKERS for each in at_expert(dataset, well)]
     findings = found("kappa", outcomes, **on_all(data))
     assert verdicts(findings) == [True, False, True, True]
-    (distribution, *_) = findings.distributions
-    assert (distribution.dataset, [case.dataset for case in findings.claims[0].cases]) == (REPLAY, [*WALKERS])
-    assert [shares.sum() for shares in distribution.drawn.values()] == pytest.approx([1] * 4)
+    assert [*findings.distributions] == [case.dataset for case in findings.claims[0].cases] == [*WALKERS]
+    sampled = outlines(findings.distributions[REPLAY])
+    assert [sum(heights) for heights in sampled.values()] == pytest.approx([100] * 4)  # percents
     poor = {"rvs+c": 50, "z = 99": 20, "z = 90": 60, "z = 50": 58, "z = 0": 61}
     outcomes = [each for dataset in WALKERS for each in at_expert(dataset, poor)]
     assert verdicts(found("kappa", outcomes, **on_all(data))) == [True, False, False, False]
@@ -60,8 +67,13 @@ def test_kappa_spreads_the_sampled_returns() -> None:
 def test_kappa_ascends_where_the_top_ties() -> None:
     # The best two tie, so that z = 99 gives kappa a tenth of the range; for z = 90 it is 1.
     ties = with_returns(*np.linspace(0, 98, 80), *([99.0] * 18), 100, 100)
-    (distribution,) = found("kappa", [], [REPLAY], walker2d_medium_replay=ties).distributions
-    assert [name.split(",")[0] for name in distribution.drawn] == ["z = 90", "z = 99", "z = 50", "z = 0"]
+    distributions = found("kappa", [], [REPLAY], walker2d_medium_replay=ties).distributions
+    assert [name.split(",")[0] for name in outlines(distributions[REPLAY])] == [
+        "z = 90",
+        "z = 99",
+        "z = 50",
+        "z = 0",
+    ]
 
 
 def test_lambda() -> None:

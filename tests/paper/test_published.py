@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from printed import AVERAGES, FILTERED_BC_BY_QUALITY
 
-from cwbc.paper.published import DATASETS, FILTERED_BC, HARD_FILTERING, MAIN
+from cwbc.paper.published import DATASETS, FILTERED_BC, HARD_FILTERING, MAIN, named, quality
 from cwbc.reports.showing import PublishedTable, Score
+from cwbc.results.dataset_names import short_name
 from cwbc.results.statistics import difference
 
 ROOT = Path(__file__).parents[2]
@@ -29,15 +30,15 @@ def test_averages_are_those_that_the_paper_prints(table: PublishedTable) -> None
 
 
 def test_averages_by_quality_are_those_that_the_paper_prints() -> None:
-    for quality, printed in FILTERED_BC_BY_QUALITY.items():
+    for kind, printed in FILTERED_BC_BY_QUALITY.items():
         for method, average in printed.items():
             means = [
                 score.mean
                 for dataset, score in FILTERED_BC.scores[method].items()
-                if dataset.split("-", 1)[1] == quality
+                if dataset.split("-", 1)[1] == kind
             ]
             assert len(means) == 3
-            assert sum(means) / 3 == pytest.approx(average, abs=0.06), (quality, method)
+            assert sum(means) / 3 == pytest.approx(average, abs=0.06), (kind, method)
 
 
 @pytest.mark.parametrize("table", [MAIN, HARD_FILTERING], ids=lambda table: table.name)
@@ -94,3 +95,11 @@ def test_the_paper_s_own_scores_are_significantly_higher_on_6_of_9() -> None:
         assert high > 0
         significant.append(low > 0)
     assert sum(significant) == 6
+
+
+def test_names_go_both_ways() -> None:
+    assert quality("walker2d-medium-replay") == "medium-replay"
+    assert named("walker2d-medium-replay", "d4rl") == "d4rl/walker2d/medium-replay-v2"
+    for dataset in DATASETS:
+        assert short_name(named(dataset, "ours")) == short_name(named(dataset, "d4rl")) == dataset
+    assert short_name("my/logs.hdf5") == "logs"

@@ -9,9 +9,9 @@ import pytest
 from hand_made import FALLS, curves, summary
 
 from cwbc.grids.outcomes import Results
-from cwbc.paper.catalogue import ITEMS
+from cwbc.paper import ITEMS
 from cwbc.paper.item import FULL, QUICK
-from cwbc.paper.naming import WALKERS
+from cwbc.paper.published import WALKERS
 from cwbc.paper.reproduction import Extent, report
 from cwbc.results.evidence import Evidence
 

@@ -7,11 +7,10 @@ import dataclasses
 import io
 
 import pytest
-from hand_made import FALLS, HOLDS, at_expert, claim, curves, found, outcome, summary, verdicts
+from hand_made import FALLS, HOLDS, Findings, at_expert, claim, curves, found, outcome, summary, verdicts
 
-from cwbc.paper.item import Case, Findings
-from cwbc.paper.naming import named
-from cwbc.paper.published import DATASETS, MAIN
+from cwbc.paper.claims import Case
+from cwbc.paper.published import DATASETS, MAIN, named
 from cwbc.paper.tables import TABLE_1
 from cwbc.reports.chart_data import to_csv
 

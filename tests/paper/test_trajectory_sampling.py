@@ -7,9 +7,8 @@ import pytest
 from conftest import logged, with_returns
 from hand_made import found, on_all, verdicts
 
-from cwbc.paper.catalogue import ITEMS
-from cwbc.paper.naming import WALKERS
-from cwbc.paper.published import DATASETS
+from cwbc.paper import ITEMS
+from cwbc.paper.published import DATASETS, WALKERS
 
 
 def test_transformed() -> None:

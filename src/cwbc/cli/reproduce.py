@@ -27,9 +27,9 @@ from cwbc.grids.engine import Options
 from cwbc.grids.grid_progress import shown
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.preparation import ROOT, DatasetCache, prepare
-from cwbc.paper import reproduction
-from cwbc.paper.catalogue import ITEMS
-from cwbc.paper.item import FULL, QUICK, Claim
+from cwbc.paper import ITEMS, reproduction
+from cwbc.paper.claims import Claim
+from cwbc.paper.item import FULL, QUICK
 from cwbc.paper.reproduction import Extent
 from cwbc.reports import tracked, writing
 from cwbc.reports.provenance import provenance_of

@@ -9,45 +9,49 @@ import numpy as np
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn
 from cwbc.grids.cells import Variant
-from cwbc.paper import judging
-from cwbc.paper.bounds import BINS
-from cwbc.paper.distributions import Distribution
-from cwbc.paper.item import Findings, Item
-from cwbc.paper.judging import COMPARABLE, SIMILAR, STEP, WELL, Curves, Found, Rule, comparable, similar, well
-from cwbc.paper.naming import WALKERS, quality
+from cwbc.paper import rules
+from cwbc.paper.item import Exhibits, Item
+from cwbc.paper.published import EXPERTS, REPLAYS, WALKERS
+from cwbc.paper.rules import (
+    COMPARABLE,
+    SIMILAR,
+    WELL,
+    Comparison,
+    Curves,
+    Found,
+    Results,
+    comparable,
+    on_each,
+    well,
+)
+from cwbc.paper.sampled_returns import BINS, binned, distribution_chart
 from cwbc.reports import showing
 from cwbc.results.dataset_names import short_name
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Array
-from cwbc.system.formatting import amount, percent, score
+from cwbc.system.formatting import amount, percent
 
-REPLAY, EXPERT = "medium-replay", "medium-expert"
 Sampled = Callable[[Trajectories], Mapping[str, Array]]  # probabilities [episode] by name
 
 
-def _variants(symbol: str, option: str, values: Sequence[float]) -> tuple[Variant, ...]:
-    return tuple(Variant(f"{symbol} = {value}", "rvs+cwbc", {option: float(value)}) for value in values)
+def _variants(symbol: str, option: str, values: Sequence[float]) -> dict[str, Variant]:
+    labels = {f"{symbol} = {value}": float(value) for value in values}
+    return {label: Variant(label, "rvs+cwbc", {option: value}) for label, value in labels.items()}
 
 
-def _exhibits(name: str, sampled: Sampled | None = None, by: str = "") -> Callable[[Evidence], Findings]:
+def _exhibits(name: str, sampled: Sampled | None = None, by: str = "") -> Callable[[Evidence], Exhibits]:
     """The scores, the curves, and the sampled returns where the hyper-parameter changes them."""
 
-    def exhibits(evidence: Evidence) -> Findings:
-        distributions = [
-            Distribution.of(dataset, f"{dataset}: returns sampled with {by}", data.returns, sampled(data))
+    def exhibits(evidence: Evidence) -> Exhibits:
+        distributions = {
+            dataset: distribution_chart(f"{dataset}: returns sampled with {by}", data.returns, sampled(data))
             for dataset, data in evidence.data.items()
             if sampled is not None
-        ]
+        }
         table = showing.expert_table(evidence, evidence.labels)
-        return Findings((), {name: table}, showing.curves(evidence), distributions)
+        return Exhibits({name: table}, showing.curves(evidence), distributions)
 
     return exhibits
-
-
-def _binned(data: Trajectories, sampled: Sampled) -> tuple[Array, list[Array]]:
-    """The fractions [bin] of the dataset's returns, and of those that are sampled."""
-    found = Distribution.of("", "", data.returns, sampled(data))
-    return found.held, list(found.drawn.values())
 
 
 def _decimals(values: Sequence[float]) -> str:
@@ -67,56 +71,53 @@ def _by_kappa(data: Trajectories) -> dict[str, Array]:
 
 
 def _is_more_uniform(data: Trajectories) -> Found:
-    _, sampled = _binned(data, _by_kappa)
+    sampled = binned(data.returns, _by_kappa(data))[1].values()
     nearness = [1 - float(np.abs(fractions - 1 / BINS).sum() / 2) for fractions in sampled]
     # The low fraction follows from the formula; whether bins come closer to each other is up to the data.
     low = [float(fractions[: BINS // 2].sum()) for fractions in sampled]
     numbers = f"distance {_decimals([1 - value for value in nearness])}; low returns {_decimals(low)}"
-    return judging.rises(nearness) and judging.rises(low), numbers
+    return rules.rises(nearness) and rules.rises(low), numbers
 
 
 def _is_robust(curves: Curves) -> Found:
     scores = {label: curve.at_expert for label, curve in curves.items()}
-    excepts = quality(short_name(curves["z = 0"].dataset.name)) == EXPERT
-    return similar([scores[label] for label in (SMALL if excepts else scores)]), judging.listed(scores)
+    excepts = short_name(curves["z = 0"].dataset.name) in EXPERTS
+    return rules.similar([scores[label] for label in (SMALL if excepts else scores)]), rules.listed(scores)
 
 
 FIGURE_7 = Item(
     "kappa",
     "Figure 7",
     "CWBC with kappa = best - z-th percentile, z = 99, 90, 50, 0, and RvS+C on walker2d",
-    ("rvs+c", *KAPPA),
-    (
-        Rule(
+    ("rvs+c", *KAPPA.values()),
+    {
+        (
             "Small kappa concentrates on high returns; as it grows, the density for low returns increases "
-            "and the distribution becomes more and more uniform.",
+            "and the distribution becomes more and more uniform."
+        ): (
             "From one kappa to the next larger one, the fraction of the lower half of the returns never "
             "falls, and the distance (total variation) from the uniform distribution over bins never grows, "
-            f"by more than {STEP:g}",
-            (),
-            judging.each(_is_more_uniform),
+            f"by more than {rules.STEP:g}",
+            on_each(_is_more_uniform),
         ),
-        Rule(
-            "The performance of CWBC is considerably robust to a wide range of values of kappa.",
+        "The performance of CWBC is considerably robust to a wide range of values of kappa.": (
             f"At 1x expert the max and the min score are at most {SIMILAR:g} points apart (without z = 0 on "
             "medium-expert, which the paper itself excepts)",
-            [each.label for each in KAPPA],
-            judging.each(_is_robust),
+            on_each(_is_robust, KAPPA),
         ),
-        Rule(
-            "Relatively small kappa (z = 99, 90, 50) performs well on all three datasets.",
+        "Relatively small kappa (z = 99, 90, 50) performs well on all three datasets.": (
             f"Each scores at least {percent(WELL)} of the best value of kappa at 1x expert",
-            [each.label for each in KAPPA],
-            judging.each(judging.scores(lambda of: well([of[label] for label in SMALL], max(of.values())))),
+            on_each(Comparison(lambda of: well([of[label] for label in SMALL], max(of.values()))), KAPPA),
         ),
-        Rule(
-            "Large kappa (z = 0) hurts on medium-expert, and even underperforms RvS+C.",
+        "Large kappa (z = 0) hurts on medium-expert, and even underperforms RvS+C.": (
             "At 1x expert, z = 0 scores below z = 90 and below RvS+C",
-            ["z = 0", "z = 90", "rvs+c"],
-            judging.each(judging.scores(lambda of: of["z = 0"] < min(of["z = 90"], of["rvs+c"]))),
-            among=judging.of_quality(EXPERT),
+            on_each(
+                Comparison(lambda of: of["z = 0"] < min(of["z = 90"], of["rvs+c"])),
+                ["z = 0", "z = 90", "rvs+c"],
+                among=EXPERTS,
+            ),
         ),
-    ),
+    },
     _exhibits("kappa", _by_kappa, "kappa by z"),
     quick_datasets=(WALKERS[0], WALKERS[2]),
     needs_data=True,
@@ -132,9 +133,9 @@ def _by_lambda(data: Trajectories) -> dict[str, Array]:
 
 
 def _is_more_correlated(data: Trajectories) -> Found:
-    original, sampled = _binned(data, _by_lambda)
-    found = [float(np.corrcoef(original, fractions)[0, 1]) for fractions in sampled]
-    return judging.rises(found), _decimals(found)
+    original, sampled = binned(data.returns, _by_lambda(data))
+    found = [float(np.corrcoef(original, fractions)[0, 1]) for fractions in sampled.values()]
+    return rules.rises(found), _decimals(found)
 
 
 def _is_still_higher(data: Trajectories) -> Found:
@@ -147,36 +148,26 @@ FIGURE_8 = Item(
     "lambda",
     "Figure 8",
     "CWBC with lambda = 0, 0.01, 0.1, 1, 10, and RvS+C on walker2d",
-    ("rvs+c", *LAMBDA),
-    (
-        Rule(
-            "As lambda increases, the distributions are more correlated with the original one.",
+    ("rvs+c", *LAMBDA.values()),
+    {
+        "As lambda increases, the distributions are more correlated with the original one.": (
             "The correlation with the dataset's fractions of bins never falls with lambda, by more than "
-            f"{STEP:g} from one value to the next",
-            (),
-            judging.each(_is_more_correlated),
+            f"{rules.STEP:g} from one value to the next",
+            on_each(_is_more_correlated),
         ),
-        Rule(
-            "Whatever lambda, the high-return region still weighs more than in the original distribution.",
+        "Whatever lambda, the high-return region still weighs more than in the original distribution.": (
             "The mean return of sampled trajectories is above the dataset's for every lambda",
-            (),
-            judging.each(_is_still_higher),
+            on_each(_is_still_higher),
         ),
-        Rule(
-            "All values of lambda produce similar results.",
+        "All values of lambda produce similar results.": (
             f"At 1x expert the max and the min score are at most {SIMILAR:g} points apart",
-            [each.label for each in LAMBDA],
-            judging.each(judging.scores(lambda of: similar(of.values()))),
+            on_each(Comparison(lambda of: rules.similar(of.values())), LAMBDA),
         ),
-        Rule(
-            "All values of lambda are better than or comparable to training without weighting, RvS+C.",
+        "All values of lambda are better than or comparable to training without weighting, RvS+C.": (
             f"At 1x expert each reaches {percent(COMPARABLE)} of RvS+C",
-            ["rvs+c", *(each.label for each in LAMBDA)],
-            judging.each(
-                judging.scores(lambda of: all(comparable(each, of["rvs+c"]) for each in of.values()))
-            ),
+            on_each(Comparison(lambda of: comparable(min(of.values()), of["rvs+c"])), ["rvs+c", *LAMBDA]),
         ),
-    ),
+    },
     _exhibits("lambda", _by_lambda, "lambda"),
     quick_datasets=WALKERS[:1],
     needs_data=True,
@@ -187,40 +178,36 @@ Q = _variants("q", "percentile", (0, 50, 95, 99))
 POOR = 0.8  # of the default's score
 
 
-def _is_less_sensitive(results: Mapping[str, Curves]) -> Found | None:
-    ranges = {name: float(np.ptp([each.at_expert for each in of.values()])) for name, of in results.items()}
-    replay = [found for dataset, found in ranges.items() if quality(dataset) == REPLAY]
-    others = [found for dataset, found in ranges.items() if quality(dataset) != REPLAY]
-    numbers = ", ".join(f"{dataset} {score(found)}" for dataset, found in ranges.items())
-    return (max(others) < min(replay), f"Points: {numbers}") if replay and others else None
+def _is_less_sensitive(replays: Results, others: Results) -> Found:
+    ranges = {
+        dataset: float(np.ptp([curve.at_expert for curve in of.values()]))
+        for dataset, of in {**replays, **others}.items()
+    }
+    widest = max(ranges[dataset] for dataset in others)
+    return all(widest < ranges[dataset] for dataset in replays), f"Points: {rules.listed(ranges)}"
 
 
 FIGURE_9 = Item(
     "q",
     "Figure 9",
     "CWBC that regularizes trajectories from the q-th percentile up, q = 0, 50, 95, 99, on walker2d",
-    Q,
-    (
-        Rule(
-            "q = 95 and q = 99 perform well on all three datasets.",
+    tuple(Q.values()),
+    {
+        "q = 95 and q = 99 perform well on all three datasets.": (
             f"Both score at least {percent(WELL)} of the best q at 1x expert",
-            [each.label for each in Q],
-            judging.each(judging.scores(lambda of: well((of["q = 95"], of["q = 99"]), max(of.values())))),
+            on_each(Comparison(lambda of: well((of["q = 95"], of["q = 99"]), max(of.values()))), Q),
         ),
-        Rule(
-            "q = 50 and q = 0 lead to poor results for the medium-replay dataset.",
+        "q = 50 and q = 0 lead to poor results for the medium-replay dataset.": (
             f"Both score below {percent(POOR)} of q = 95 at 1x expert",
-            [each.label for each in Q],
-            judging.each(judging.scores(lambda of: max(of["q = 0"], of["q = 50"]) < POOR * of["q = 95"])),
-            among=judging.of_quality(REPLAY),
+            on_each(
+                Comparison(lambda of: max(of["q = 0"], of["q = 50"]) < POOR * of["q = 95"]), Q, among=REPLAYS
+            ),
         ),
-        Rule(
-            "The medium and medium-expert datasets are less sensitive to the choice of q.",
+        "The medium and medium-expert datasets are less sensitive to the choice of q.": (
             "At 1x expert the range of scores over q is widest on medium-replay",
-            [each.label for each in Q],
-            judging.across(_is_less_sensitive, "medium-replay and others", turned=True),
+            rules.against_replay(_is_less_sensitive, Q),
         ),
-    ),
+    },
     _exhibits("q"),
     quick_datasets=(WALKERS[0], WALKERS[2]),
 )
@@ -233,24 +220,24 @@ FIGURE_10 = Item(
     "alpha",
     "Figure 10",
     "CWBC with the conservative loss weighted by alpha = 0, 0.01, 0.1, 1, 10 on walker2d",
-    ALPHA,
-    (
-        judging.collapses(
-            "Without regularization (alpha = 0) performance crashes.", "alpha = 0", fraction=2 / 3
+    tuple(ALPHA.values()),
+    {
+        "Without regularization (alpha = 0) performance crashes.": rules.collapses(
+            "alpha = 0", fraction=2 / 3
         ),
-        Rule(
-            "Overly aggressive regularization (alpha = 10) hurts performance, too.",
+        "Overly aggressive regularization (alpha = 10) hurts performance, too.": (
             f"At 1x expert alpha = 10 scores below {percent(COMPARABLE)} of alpha = 1 on two thirds of them",
-            ["alpha = 10", "alpha = 1"],
-            judging.each(judging.pair(lambda large, moderate: not comparable(large, moderate)), 2 / 3),
+            on_each(
+                rules.pair(lambda large, moderate: not comparable(large, moderate)),
+                ["alpha = 10", "alpha = 1"],
+                2 / 3,
+            ),
         ),
-        Rule(
-            "CWBC is robust to the other, non-extreme values of alpha.",
+        "CWBC is robust to the other, non-extreme values of alpha.": (
             f"At 1x expert, {', '.join(MODERATE)} each score at least {percent(WELL)} of the best of them",
-            MODERATE,
-            judging.each(judging.scores(lambda of: well(of.values(), max(of.values())))),
+            on_each(Comparison(lambda of: well(of.values(), max(of.values()))), MODERATE),
         ),
-    ),
+    },
     _exhibits("alpha"),
     quick_datasets=WALKERS[:1],
 )

@@ -1,17 +1,33 @@
-"""The paper's tables as printed: normalized scores, mean and deviation.
+"""The paper's datasets, and its tables as printed: normalized scores, mean and deviation.
 
-Its own methods are asked for the expert return; it quotes the others from their papers.
+The target of its own methods is the expert return; it quotes the others from their papers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from cwbc.reports.showing import PublishedTable, Score
 
 ROBOTS = ("walker2d", "hopper", "halfcheetah")
 QUALITIES = ("medium", "medium-replay", "medium-expert")
-DATASETS = tuple(f"{robot}-{quality}" for robot in ROBOTS for quality in QUALITIES)  # in the tables' order
+DATASETS = tuple(f"{robot}-{kind}" for robot in ROBOTS for kind in QUALITIES)  # in the tables' order
+WALKERS = ("walker2d-medium-replay", "walker2d-medium", "walker2d-medium-expert")  # the figures' order
+MEDIUMS, REPLAYS, EXPERTS = (tuple(f"{robot}-{kind}" for robot in ROBOTS) for kind in QUALITIES)
+
+Datasets = Literal["ours", "d4rl"]
+
+
+def named(dataset: str, datasets: Datasets) -> str:
+    """The name in the store of a dataset such as walker2d-medium."""
+    robot, kind = dataset.split("-", 1)
+    return f"cwbc/{robot}/{kind}-v0" if datasets == "ours" else f"d4rl/{robot}/{kind}-v2"
+
+
+def quality(dataset: str) -> str:
+    """The kind of a dataset, such as medium-replay."""
+    return dataset.partition("-")[2]
 
 
 def _table(name: str, rows: str, wins: Mapping[str, int] | None = None) -> PublishedTable:

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -16,9 +15,9 @@ from cwbc.data import d4rl, generated, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale
 from cwbc.grids.outcomes import Results
-from cwbc.paper.item import FULL, STEPS, Case, Claim, Item
-from cwbc.paper.naming import Datasets
-from cwbc.paper.resampling import RULE, exact, judged
+from cwbc.paper.claims import VERDICTS, Case, Claim, exact, judged
+from cwbc.paper.item import FULL, STEPS, Item
+from cwbc.paper.published import Datasets
 from cwbc.reports import writing
 from cwbc.reports.grid_report import about_grid
 from cwbc.reports.page import block
@@ -28,7 +27,6 @@ from cwbc.results.sentences import evaluated_in_words
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted, span
 
-CLAIMS = "claims.md"
 _MARKS = {"supported": "+", "contradicted": "−", "inconclusive": "?"}
 
 
@@ -70,10 +68,9 @@ class Extent:
             options = " and ".join(f"{option} {value}" for option, value in self.changes.items())
             remarks.append(f"This is the item with {options}, which differs from its defaults.")
         if self.is_small:
-            kind = "quick" if self.quick else "small"
             remarks.append(
-                f"This is a {kind} run: {self._size(len(datasets))}. It shows that everything works; its "
-                "verdicts are no evidence about the paper."
+                f"This is a {'quick' if self.quick else 'small'} run: {self._size(len(datasets))}. It shows "
+                "that everything works; its verdicts are no evidence about the paper."
             )
         if self.data == "ours":
             sizes = span(dataset.steps for dataset in datasets.values())
@@ -99,13 +96,15 @@ def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:
     names = item.names(data, quick)
     if data == "d4rl":
         missing = [name for name in names if store.find(name) is None]
-        found = [f"cwbc data download {each.d4rl_name}" for each in map(d4rl.find, missing) if each]
-        _refuse(missing, "of D4RL's datasets are not downloaded yet; these commands download them", found)
-    elif not quick:
-        small = [name for name in names if _is_smaller(name)]
-        again = [f"cwbc data make {name} --size {generated.FULL} --overwrite" for name in small]
-        problem = "datasets are stored in a smaller size than D4RL's, as quick runs generate them"
-        _refuse(small, f"{problem}; these commands generate them again", again)
+        commands = [f"cwbc data download {each.d4rl_name}" for each in map(d4rl.find, missing) if each]
+        problem = f"{len(missing)} of D4RL's datasets are not downloaded yet; these commands download them"
+    else:
+        missing = [name for name in names if _is_smaller(name)] if not quick else []
+        commands = [f"cwbc data make {name} --size {generated.FULL} --overwrite" for name in missing]
+        problem = f"{len(missing)} datasets are stored in a smaller size than D4RL's, as quick runs generate "
+        problem += "them; these commands generate them again"
+    if missing:
+        raise InputError("\n".join((f"{problem}:", *commands)))
     writing.check(out, item.name, "--out")
 
 
@@ -113,11 +112,6 @@ def _is_smaller(name: str) -> bool:
     """Whether a dataset of ours was generated in a smaller size than D4RL's."""
     size = generated.generated_steps(name)
     return size is not None and size < generated.DatasetSpec.of(name, generated.FULL).size
-
-
-def _refuse(names: Sequence[str], problem: str, commands: Sequence[str]) -> None:
-    if names:
-        raise InputError("\n".join((f"{len(names)} {problem}:", *commands)))
 
 
 def prepare(item: Item, out: Path, cells: Path) -> None:
@@ -137,14 +131,15 @@ def report(
     """The report about an item's claims, and these; datasets are by name."""
     item = extent.item
     title = f"{item.place} – {item.shows}"
-    findings = item.exhibits(evidence)
-    claims = judged(item.claims, evidence)
-    finding = headline(extent, claims)
-    remarks = [*extent.remarks(datasets), *evidence.broken]
-    rule = [RULE] if item.variants else []
-    lines = [f"# {finding}", "", *remarks, *rule, "", *_in_markdown(claims)]
+    exhibits, claims = item.exhibits(evidence), judged(item.claims, evidence)
+    finding, remarks = headline(extent, claims), [*extent.remarks(datasets), *evidence.broken]
+    verdicts = [VERDICTS] if item.variants else []
+    lines = [f"# {finding}", "", *remarks, *verdicts, ""]
+    for claim in claims:
+        lines += [f"- **{claim.verdict}**: {claim.text}", f"  {claim.reason}"]
+        lines += [f"  - {case_in_words(case)}" for case in claim.cases]
     lines += [f"- **failed**: {failure}" for failure in results.failures]
-    distributions = {f"returns-{each.dataset}.png": each.chart() for each in findings.distributions}
+    what = "returns of the data, as sampled"
     report = ReportDocument(
         title,
         f"Reproduction · {title}",
@@ -154,18 +149,23 @@ def report(
         provenance,
         {
             "item": {"name": item.name, "place": item.place, "shows": item.shows},
-            "claims": [_plain(claim) for claim in claims],
+            "claims": [
+                {
+                    "verdict": claim.verdict,
+                    **dataclasses.asdict(claim),
+                    "cases": [{"verdict": case.verdict, **dataclasses.asdict(case)} for case in claim.cases],
+                }
+                for claim in claims
+            ],
         },
-        sections={"Claims of the paper": [*(block("paragraph", each) for each in rule), _claims(claims)]},
-        tables=findings.tables,
-        charts=[*distributions.values(), *findings.charts],
+        sections={"Claims of the paper": [*(block("paragraph", each) for each in verdicts), _shown(claims)]},
+        tables=exhibits.tables,
+        charts=[*exhibits.distributions.values(), *exhibits.charts],
         pictures={
-            name: Picture(chart, "", "returns of the data, as sampled")
-            for name, chart in distributions.items()
+            f"returns-{dataset}.png": Picture(chart, "", what)
+            for dataset, chart in exhibits.distributions.items()
         },
-        files={
-            CLAIMS: File("\n".join(lines) + "\n", "the claims and their verdicts"),
-        },
+        files={"claims.md": File("\n".join(lines) + "\n", "the claims and their verdicts")},
     )
     return about_grid(report, results, datasets), claims
 
@@ -195,21 +195,8 @@ def _numbers(case: Case) -> str:
     return f"{case.numbers}; holds in {exact(case.holds_in)}"
 
 
-def _plain(claim: Claim) -> dict[str, Any]:
-    """For summary.json."""
-    cases = [{"verdict": case.verdict, **dataclasses.asdict(case)} for case in claim.cases]
-    return {"verdict": claim.verdict, **dataclasses.asdict(claim), "cases": cases}
-
-
-def _in_markdown(claims: Sequence[Claim]) -> list[str]:
-    lines = []
-    for claim in claims:
-        lines += [f"- **{claim.verdict}**: {claim.text}", f"  {claim.reason}"]
-        lines += [f"  - {case_in_words(case)}" for case in claim.cases]
-    return lines
-
-
-def _claims(claims: Sequence[Claim]) -> Markup:
+def _shown(claims: Sequence[Claim]) -> Markup:
+    """The claims on the page."""
     shown = []
     for claim in claims:
         cases = [(case.verdict, case.dataset, _numbers(case)) for case in claim.cases]

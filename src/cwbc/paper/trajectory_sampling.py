@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByLength, ByReturn, TopFraction
-from cwbc.paper import bounds
-from cwbc.paper.bounds import Bound, bound, effective_sample_size
-from cwbc.paper.distributions import Distribution
-from cwbc.paper.item import Claim, Findings, Item
-from cwbc.paper.judging import Found, Rule, each
+from cwbc.paper import sampled_returns
+from cwbc.paper.item import Exhibits, Item
 from cwbc.paper.published import DATASETS
-from cwbc.reports.charts import Axis, Chart, EstimateRow, interval_chart
+from cwbc.paper.rules import Found, on_each, untested
+from cwbc.paper.sampled_returns import Bound, bound, effective_sample_size, only_best, uniform
+from cwbc.reports.charts import Axis, EstimateRow, interval_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Array
@@ -27,7 +26,7 @@ def weighted_returns(data: Trajectories) -> dict[str, float]:
         "episodes": len(returns),
         "mean return": float(returns.mean()),
         "mean return sampled": float(sampled @ returns),
-        "in the upper half": float(bounds.uniform(returns)[is_high].sum()),  # of the range of returns
+        "in the upper half": float(uniform(returns)[is_high].sum()),  # of the range of returns
         "sampled from it": float(sampled[is_high].sum()),
         "effective sample size": effective_sample_size(sampled),
         "of the top 10 %": effective_sample_size(TopFraction().probabilities(data)),
@@ -48,23 +47,23 @@ def _is_mostly_high(data: Trajectories) -> Found:
 def _uses_more(data: Trajectories) -> Found:
     found = weighted_returns(data)
     weighted, filtered = found["effective sample size"], found["of the top 10 %"]
-    return (
-        weighted > filtered,
-        f"{amount(weighted)} against {amount(filtered)} of {amount(found['episodes'])}",
-    )
+    numbers = f"{amount(weighted)} against {amount(filtered)} of {amount(found['episodes'])}"
+    return weighted > filtered, numbers
 
 
-def _weighted(evidence: Evidence) -> Findings:
+def _weighted(evidence: Evidence) -> Exhibits:
     found = {dataset: weighted_returns(data) for dataset, data in evidence.data.items()}
     in_percent = ("in the upper half", "sampled from it")
     names = dict.fromkeys(name for row in found.values() for name in row)
     columns = [TableColumn(name, written=percent if name in in_percent else amount) for name in names]
     rows = [TableRow(dataset, [*map(TableCell, row.values())]) for dataset, row in found.items()]
-    distributions = [
-        Distribution.of(dataset, dataset, data.returns, {"weighted": ByReturn().probabilities(data)})
+    distributions = {
+        dataset: sampled_returns.distribution_chart(
+            dataset, data.returns, {"weighted": ByReturn().probabilities(data)}
+        )
         for dataset, data in evidence.data.items()
-    ]
-    return Findings((), {"transformed": ReportTable("dataset", columns, rows)}, (), distributions)
+    }
+    return Exhibits({"transformed": ReportTable("dataset", columns, rows)}, (), distributions)
 
 
 FIGURE_4 = Item(
@@ -72,29 +71,25 @@ FIGURE_4 = Item(
     "Figure 4",
     "the returns of the datasets before and after trajectory weighting; trains nothing",
     (),
-    (
-        Rule(
+    {
+        (
             "Offline datasets are generally suboptimal, and even in the range of observed returns the "
-            "distribution is highly non-uniform and concentrated over trajectories with low returns.",
+            "distribution is highly non-uniform and concentrated over trajectories with low returns."
+        ): (
             "More than half of the episodes lie in the lower half of the range of returns, on at least half "
             "of the datasets",
-            (),
-            each(_is_mostly_low, fraction=0.5),
+            on_each(_is_mostly_low, fraction=0.5),
         ),
-        Rule(
-            "The transformed distribution should concentrate on high-return trajectories.",
+        "The transformed distribution should concentrate on high-return trajectories.": (
             "More than half of the sampled trajectories lie in the upper half of the range of returns",
-            (),
-            each(_is_mostly_high),
+            on_each(_is_mostly_high),
         ),
-        Rule(
-            "Filtering loses most of the data; weighting makes use of more of it.",
+        "Filtering loses most of the data; weighting makes use of more of it.": (
             "The effective sample size (1 / sum of squared probabilities) is larger with weighting than with "
             "filtering",
-            (),
-            each(_uses_more),
+            on_each(_uses_more),
         ),
-    ),
+    },
     _weighted,
     DATASETS,
     needs_data=True,
@@ -104,22 +99,22 @@ FIGURE_4 = Item(
 UNIFORM, LENGTH = "uniform", "by length"  # the paper's p_D, and the training without weighting
 FILTERED, WEIGHTED, EXTREME = "top 10 %", "weighted", "best return only"
 HIGHLY = 1.5  # times the variance of weighting
-_TERMS = {
-    "scarcity": ("E_q[1/N]", "variance: scarce episodes"),
-    "divergence": ("d2(q || p) / |D|", "variance: uneven use"),
-    "binned_divergence": ("d2(q || p) / |D|, binned", "the same by bins"),
-    "bias": ("TV(p*, q)²", "bias"),
-}
+_TERMS = (  # of a Bound, in its order
+    ("E_q[1/N]", "variance: scarce episodes"),
+    ("d2(q || p) / |D|", "variance: uneven use"),
+    ("d2(q || p) / |D|, binned", "the same by bins"),
+    ("TV(p*, q)²", "bias"),
+)
 
 
 def samplings(data: Trajectories) -> dict[str, Array]:
     """Probabilities [episode] of every way to sample trajectories, by name."""
     sampled = {
-        UNIFORM: bounds.uniform(data.returns),
+        UNIFORM: uniform(data.returns),
         LENGTH: ByLength().probabilities(data),
         FILTERED: TopFraction().probabilities(data),
         WEIGHTED: ByReturn().probabilities(data),
-        EXTREME: bounds.only_best(data.returns),
+        EXTREME: only_best(data.returns),
     }
     for z in (99, 50, 0):
         sampled[f"{WEIGHTED}, kappa by z = {z}"] = ByReturn(temperature_percentile=z).probabilities(data)
@@ -160,24 +155,17 @@ def _written(value: float) -> str:
     return f"{value:.3g}" if value >= 1e-6 else "0"
 
 
-def _terms(evidence: Evidence) -> Findings:
+def _terms(evidence: Evidence) -> Exhibits:
     tables, charts = {}, []
-    columns = [TableColumn(name, note, _written, "lower") for name, note in _TERMS.values()]
+    columns = [TableColumn(name, note, _written, "lower") for name, note in _TERMS]
     for dataset, data in evidence.data.items():
         found = _bounds(data)
-        rows = [
-            TableRow(name, [TableCell(getattr(each, term)) for term in _TERMS])
-            for name, each in found.items()
-        ]
+        rows = [TableRow(name, [*map(TableCell, terms)]) for name, terms in found.items()]
         tables[f"bias-variance-{dataset}"] = ReportTable("sampled", columns, rows, title=dataset)
-        charts += [_term_chart(dataset, term, found) for term in _TERMS]
-    return Findings((), tables, charts)
-
-
-def _term_chart(dataset: str, term: str, found: Mapping[str, Bound]) -> Chart:
-    title, note = _TERMS[term]
-    estimates = [EstimateRow(name, getattr(each, term)) for name, each in found.items()]
-    return interval_chart(f"{dataset}: {title}", estimates, Axis(note, written=_written))
+        for place, (title, note) in enumerate(_TERMS):
+            estimates = [EstimateRow(name, terms[place]) for name, terms in found.items()]
+            charts.append(interval_chart(f"{dataset}: {title}", estimates, Axis(note, written=_written)))
+    return Exhibits(tables, charts)
 
 
 APPENDIX = Item(
@@ -185,32 +173,26 @@ APPENDIX = Item(
     "Appendix",
     "the bound's three terms for sampling uniformly, by length, filtered and weighted; trains nothing",
     (),
-    (
-        Rule(
-            "Weighting reduces the bias that training on the data as it is has.",
+    {
+        "Weighting reduces the bias that training on the data as it is has.": (
             "Its TV(p*, q)² is below that of sampling uniformly, and by length",
-            (),
-            each(_has_less_bias),
+            on_each(_has_less_bias),
         ),
-        Rule(
-            "Hard filtering reduces the bias as well, but with highly increased variance.",
+        "Hard filtering reduces the bias as well, but with highly increased variance.": (
             "Filtering has less bias than sampling uniformly, and by length, and at least "
             f"{HIGHLY} times the d2(q || p) / |D| of weighting, both by trajectories and by bins of returns",
-            (),
-            each(_has_more_variance),
+            on_each(_has_more_variance),
         ),
-        lambda evidence: Claim(
-            "In the extreme case, training on trajectories of the best return alone has very high variance.",
+        (
+            "In the extreme case, training on trajectories of the best return alone has very high variance."
+        ): untested(
             "Not counted: it holds by definition wherever the best return is unique, as d2(q || p) / |D| is "
-            "then 1, the highest there is.",
-            holds=None,
+            "then 1, the highest there is."
         ),
-        lambda evidence: Claim(
-            "q(r) in proportion to N/(N + K) exp(-|r - r*| / kappa) minimizes the bound.",
-            "The constants C1, C2 and C3 are not known, so neither is the sum of the terms.",
-            holds=None,
+        "q(r) in proportion to N/(N + K) exp(-|r - r*| / kappa) minimizes the bound.": untested(
+            "The constants C1, C2 and C3 are not known, so neither is the sum of the terms."
         ),
-    ),
+    },
     _terms,
     needs_data=True,
 )

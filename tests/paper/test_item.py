@@ -9,7 +9,7 @@ import pytest
 from hand_made import found, outcome, verdicts
 from pages import html
 
-from cwbc.paper.catalogue import ITEMS
+from cwbc.paper import ITEMS
 from cwbc.paper.item import FULL, QUICK
 from cwbc.results.evidence import Evidence
 
@@ -45,4 +45,5 @@ def test_every_item_declares_what_it_needs(item) -> None:  # type: ignore[no-unt
             assert {c.training.batch_size for c in cells if c.method.learner.looks_back} == {16}
     assert bool(item.variants) or item.needs_data
     # Without any outcome there is no verdict, and no crash.
-    assert {claim.holds for claim in item.findings(Evidence({}, item.datasets)).claims} == {None}
+    item.exhibits(Evidence({}, item.datasets))
+    assert {claim.holds for claim in item.claims(Evidence({}, item.datasets))} == {None}

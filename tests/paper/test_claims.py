@@ -10,10 +10,9 @@ from conftest import with_returns
 from hand_made import FALLS, HOLDS, curves, outcome
 
 from cwbc.grids.outcomes import Outcome
-from cwbc.paper.catalogue import ITEMS
-from cwbc.paper.item import Claim, Judged
-from cwbc.paper.naming import WALKERS
-from cwbc.paper.resampling import judged
+from cwbc.paper import ITEMS
+from cwbc.paper.claims import Claim, Judged, judged
+from cwbc.paper.published import WALKERS
 from cwbc.results.evaluated import resampled
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import interval

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary
 
-from cwbc.paper.item import Case, Claim
-from cwbc.paper.judging import Comparison, decided, each, on_datasets, similar, unless_turned, well
-from cwbc.paper.naming import WALKERS
-from cwbc.paper.published import DATASETS
+from cwbc.paper.claims import Case, Claim
+from cwbc.paper.published import DATASETS, WALKERS
+from cwbc.paper.rules import Comparison, decided, on_datasets, on_each, similar, well
 from cwbc.results.evidence import Evidence
 
 REPLAY, MEDIUM, EXPERT = WALKERS
@@ -71,13 +70,15 @@ def test_a_claim_about_one_kind_of_data_does_not_wait_for_the_others() -> None:
 
 
 def test_claims_across_datasets_are_left_open_where_a_missing_one_could_turn_them() -> None:
-    holds = decided(CLAIM, True, "1 and 2")
-    assert unless_turned(holds, [], True) == holds
-    assert unless_turned(holds, [EXPERT], False) == holds
-    assert unless_turned(holds, [EXPERT], True).holds is None
-    assert EXPERT in unless_turned(holds, [EXPERT], True).reason
-    fails = decided(CLAIM, False, "1 and 2")
-    assert unless_turned(fails, [EXPERT]).holds is unless_turned(holds, [EXPERT]).holds is None
+    def outcome_of(holds: bool, missing: list[str], turned: bool | None = None) -> Claim:
+        return decided(CLAIM, holds, "1 and 2", missing, turned)
+
+    holds = outcome_of(True, [], True)
+    assert holds.holds is True
+    assert outcome_of(True, [EXPERT], False) == holds
+    assert outcome_of(True, [EXPERT], True).holds is None
+    assert EXPERT in outcome_of(True, [EXPERT], True).reason
+    assert outcome_of(False, [EXPERT]).holds is outcome_of(True, [EXPERT]).holds is None
     falls = {REPLAY: FALLS, MEDIUM: HOLDS}
     outcomes = [outcome(dataset, "rvs", scores) for dataset, scores in falls.items()]
     assert claim(found("reliability", outcomes), "Reliability decreases").holds is None
@@ -98,8 +99,9 @@ def test_an_average_can_only_take_a_verdict_away() -> None:
         results = {str(number): dict(zip("ab", each, strict=True)) for number, each in enumerate(pairs)}
         value: Any = float  # in place of a curve's score
         ahead = Comparison(lambda of: of["a"] > of["b"], lambda of: f"{of['a']:g}, {of['b']:g}", value)
-        decide = each(lambda of: (case, "so"), ahead=ahead)
-        return decide(CLAIM, results, Evidence({}, list(results)))
+        data: Any = results
+        test = on_each(lambda of: (case, "so"), ahead=ahead)
+        return test(CLAIM, Evidence({}, list(results), data))
 
     for case in (True, False, None):
         assert judged(case, (1, 2), (3, 1)).holds is case

@@ -7,7 +7,7 @@ import pytest
 from conftest import logged, with_returns
 
 from cwbc.core.weighting import ByLength, ByReturn, TopFraction
-from cwbc.paper.bounds import bound, effective_sample_size, only_best, return_bins, uniform
+from cwbc.paper.sampled_returns import bound, effective_sample_size, only_best, return_bins, uniform
 
 # Two bins: six trajectories in the lower one, two in the upper one.
 RETURNS = np.array([0.0, 1, 1, 2, 2, 3, 9, 10])

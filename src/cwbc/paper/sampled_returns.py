@@ -1,6 +1,7 @@
-"""The appendix's bound on the error of training on another distribution of returns than the ideal one.
+"""Returns as a dataset has them and as they are sampled: in bins, as a chart, and in the appendix's bound.
 
-With high confidence, for some unknown constants C1, C2 and C3,
+The bound is on the error of training on another distribution of returns than the ideal one. With high
+confidence, for some unknown constants C1, C2 and C3,
 
     E |grad L_q - grad L_p*|^2  <=  C1 E_q[1 / N_r]  +  C2 d2(q || p_D) / |D|  +  C3 TV(p*, q)^2
 
@@ -14,18 +15,19 @@ the same value if q is uniform within bins, and it detects filters that divide o
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.reports.charts import Axis, Chart, histogram_chart
 from cwbc.results.intervals import Array
 
 BINS = 20
 
 
-@dataclasses.dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """The bound's three terms without their constants."""
 
     scarcity: float  # E_q[1 / N_r]: how few trajectories have the sampled returns
@@ -39,8 +41,7 @@ def bound(returns: Array, probabilities: Array, bins: int = BINS) -> Bound:
     member = return_bins(returns, bins)
     counts = np.bincount(member, minlength=bins)
     there = counts > 0
-    sampled = np.bincount(member, weights=probabilities, minlength=bins)[there]
-    counts = counts[there]
+    sampled, counts = np.bincount(member, probabilities, bins)[there], counts[there]
     return Bound(
         scarcity=float((sampled / counts).sum()),
         divergence=float(np.square(probabilities).sum()),  # p_D is 1 / |D| for each, so |D| cancels
@@ -55,6 +56,23 @@ def return_bins(returns: Array, bins: int = BINS) -> NDArray[np.int64]:
         return np.full(len(returns), bins - 1)
     edges = np.linspace(returns.min(), returns.max(), bins + 1)[1:-1]
     return np.searchsorted(edges, returns, side="right")
+
+
+def binned(returns: Array, sampled: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
+    """The fractions [bin] of returns [episode], and of those sampled with probabilities [episode]."""
+    member = return_bins(returns)
+    held = np.bincount(member, minlength=BINS) / len(returns)
+    return held, {name: np.bincount(member, p, BINS).astype(np.float64) for name, p in sampled.items()}
+
+
+def distribution_chart(title: str, returns: Array, sampled: Mapping[str, Array]) -> Chart:
+    """The fractions of every bin, in the dataset and sampled with probabilities [episode]."""
+    low, high = float(returns.min()), float(returns.max())
+    edges = np.linspace(low, high if high > low else low + 1, BINS + 1).tolist()
+    held, drawn = binned(returns, sampled)
+    fractions = {name: found.tolist() for name, found in drawn.items()}
+    looks = {name: number for number, name in enumerate(drawn)}
+    return histogram_chart(title, edges, held.tolist(), fractions, Axis("return of the episode"), looks)
 
 
 def uniform(returns: Array) -> Array:

@@ -1,25 +1,58 @@
-"""How far the seeds decide a claim: its rule is applied to resamples of the seeds as well."""
+"""The claims of the paper, and how far the seeds decide them: rules are applied to resamples as well."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from cwbc.paper.item import DECIDED, Claim, Judged
 from cwbc.results.evidence import Evidence
 from cwbc.system.formatting import PERCENT, percent
 
-_Judged = TypeVar("_Judged", bound=Judged)
-
 RESAMPLES = 2000
-RULE = (
+DECIDED = 0.95  # of the resamples must agree with the observed scores for a verdict
+VERDICTS = (
     "A claim is supported where its rule holds for the observed scores and in at least "
     f"{percent(DECIDED)} of {RESAMPLES:,} resamples of the seeds, contradicted where it fails in both, and "
     "otherwise inconclusive; the same goes for each dataset."
 )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Judged:
+    """Something that a rule decides for the observed scores and for every resample of the seeds."""
+
+    holds: bool | None  # by its rule; None where that leaves it open
+    holds_in: float | None = None  # the fraction of resamples in which it holds; None where there are none
+    fails_in: float | None = None  # and in which it fails; the rest leave it open
+
+    @property
+    def verdict(self) -> Literal["supported", "contradicted", "inconclusive"]:
+        """Supported or contradicted where the observed scores and nearly all resamples agree."""
+        if self.holds is True and (self.holds_in or 0.0) >= DECIDED:
+            return "supported"
+        if self.holds is False and (self.fails_in or 0.0) >= DECIDED:
+            return "contradicted"
+        return "inconclusive"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case(Judged):
+    """A claim on one dataset."""
+
+    dataset: str
+    numbers: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim(Judged):
+    """A sentence of the paper that our run can contradict."""
+
+    text: str  # what the paper says
+    reason: str  # the rule that decides it, and the numbers; or why nothing does
+    cases: Sequence[Case] = ()  # where it is judged on single datasets
 
 
 def judged(claims: Callable[[Evidence], Sequence[Claim]], evidence: Evidence) -> list[Claim]:
@@ -27,21 +60,24 @@ def judged(claims: Callable[[Evidence], Sequence[Claim]], evidence: Evidence) ->
 
     Claims that the data alone decides are not resampled. With a single seed there are no resamples.
     """
-    of_data = claims(dataclasses.replace(evidence, evaluated={}))
     generator = np.random.default_rng(0)  # fixed: the same scores get the same verdicts
     resampled = [claims(evidence.resampled(generator)) for _ in range(RESAMPLES if evidence.seeds > 1 else 0)]
+    of_data = claims(dataclasses.replace(evidence, evaluated={}))
     found = []
-    for number, claim in enumerate(claims(evidence)):
-        is_certain = bool(of_data[number].cases) or of_data[number].holds is not None
-        again = [claim] if is_certain else [each[number] for each in resampled]
+    for claim, by_data, *again in zip(claims(evidence), of_data, *resampled, strict=True):
+        is_certain = by_data.holds is not None or bool(by_data.cases)
+        again = [claim] if is_certain else again
         cases = [
             _counted(case, [one.holds for each in again for one in each.cases if one.dataset == case.dataset])
             for case in claim.cases
         ]
         counted = _counted(dataclasses.replace(claim, cases=cases), [each.holds for each in again])
-        words = "" if is_certain else _in_words(counted)
+        words = "" if is_certain else _resampled_in_words(counted)
         found.append(dataclasses.replace(counted, reason=claim.reason + words))
     return found
+
+
+_Judged = TypeVar("_Judged", bound=Judged)
 
 
 def _counted(each: _Judged, outcomes: Sequence[bool | None]) -> _Judged:
@@ -51,7 +87,7 @@ def _counted(each: _Judged, outcomes: Sequence[bool | None]) -> _Judged:
     return dataclasses.replace(each, holds_in=holds_in, fails_in=fails_in)
 
 
-def _in_words(claim: Claim) -> str:
+def _resampled_in_words(claim: Claim) -> str:
     if claim.holds_in is None or claim.fails_in is None:
         return " One seed cannot decide it." if claim.holds is not None else ""
     if claim.holds_in + claim.fails_in == 0:
