@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from cwbc import envs
-from cwbc.core import memory
 from cwbc.core.device import Place, default_precision, default_preset
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
-from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.tasks import task_for
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import activity, compatibility, read
 from cwbc.results.sweeps import Sweep
-from cwbc.runs import evaluating, run_directory
-from cwbc.runs.finished import evaluated_in
+from cwbc.runs import evaluating
 from cwbc.runs.policies import Policies
-from cwbc.runs.tracking import parse_trackers, tracked
+from cwbc.runs.run_directory import RunDirectory
+from cwbc.runs.tracking import Tracking, parse_trackers
 from cwbc.runs.training import train as train_policies
 from cwbc.system.console import PlainConsole, say
 from cwbc.system.errors import InputError, unknown
@@ -70,14 +68,15 @@ def train(
     which = seeds_of(DEFAULT_SEEDS[preset] if seeds is None else seeds)
     if data_on not in (None, "device", "host"):
         raise unknown("place for the data", data_on, ("device", "host"))
-    memory.check_training(PolicySpec.fit(chosen, data, settings), settings, len(which))
     place = None if directory is None else Path(directory)
-    done = 0 if place is None else run_directory.steps_done(place)
+    done = 0 if place is None else RunDirectory(place).steps_done()
     shown = progress(console, f"training {chosen.name}", settings.steps, "steps", done)
-    is_over = done == settings.steps  # then it is only read
-    with tracked(trackers) as tracking, contextlib.nullcontext() if is_over else shown as update:
+    with (
+        contextlib.closing(Tracking(trackers)) as tracking,
+        contextlib.nullcontext() if done == settings.steps else shown as update,
+    ):
         policies = train_policies(
-            data, chosen, settings, which, place, progress=update, data_on=data_on, tracking=tracking
+            data, chosen, settings, which, place, tracking=tracking, progress=update, data_on=data_on
         )
     for text in policies.warnings:
         say(f"warning: {chosen.name}, {text}")
@@ -103,7 +102,7 @@ def evaluate(
     """
     evaluated = None
     if not isinstance(policies, Policies):
-        evaluated = evaluated_in(Path(policies))
+        evaluated = RunDirectory(Path(policies)).evaluated_in()
         policies = Policies.load(policies)
     about = policies.about
     if environment is None:

@@ -25,7 +25,7 @@ from cwbc.cli.main import COMMANDS
 from cwbc.cli.options import check_options
 from cwbc.runs import locks
 from cwbc.runs.policies import Policy
-from cwbc.runs.run_directory import locked
+from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.files import create
 
 
@@ -218,7 +218,7 @@ def test_a_run_that_another_process_works_in_is_left_alone(
         # the first of them could be discarded
         ["compare", compared / "toy.hdf5", "rvs+cwbc", "rvs", *changed, "--out", out, "--overwrite"],
     ]
-    with locked(out / "rvs"):
+    with RunDirectory(out / "rvs").lock():
         for command in commands:
             assert run(*command) == 2
             assert f"another process is working in {out / 'rvs'}" in capsys.readouterr().err

@@ -15,7 +15,8 @@ from cwbc.cli import report
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import write_report
 from cwbc.results.sweeps import Sweep
-from cwbc.runs import locks, run_directory
+from cwbc.runs import locks
+from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -53,7 +54,7 @@ def test_a_method_below_its_limit_ends_with_1_and_the_report_is_written(
 
 
 def test_a_run_that_is_being_measured_is_left_alone(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with run_directory.locked(out / "rvs"):
+    with RunDirectory(out / "rvs").lock():
         assert run("report", out / "rvs") == 2
         assert "another process is working in" in capsys.readouterr().err
         assert run("report", out) == 0  # reads it only
@@ -63,12 +64,12 @@ def test_a_run_that_is_being_measured_is_left_alone(out: Path, capsys: pytest.Ca
 def test_a_report_into_a_run_holds_it_until_it_is_written(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(place: Path, directories: list[Path], limits: object) -> list[str]:
         assert directories == [place]
-        with pytest.raises(InputError, match="another process is working"), run_directory.locked(place):
+        with pytest.raises(InputError, match="another process is working"), RunDirectory(place).lock():
             pass
         return []
 
     monkeypatch.setattr(report, "write", write)
-    assert report.write_locked(out / "rvs", [out / "rvs"]) == []
+    assert report.write_locked(out / "rvs", [RunDirectory(out / "rvs")]) == []
 
 
 def test_what_cannot_be_compared_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,10 +41,10 @@ from cwbc.core.methods import (
     with_options,
 )
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.runs import run_directory
 from cwbc.runs.evaluating import evaluate
 from cwbc.runs.policies import Policies, Policy
-from cwbc.runs.training import train, train_together
+from cwbc.runs.run_directory import RunDirectory
+from cwbc.runs.training import Run, train, train_together
 from cwbc.system import tensor_files
 from cwbc.system.errors import DivergenceError, InputError
 
@@ -119,7 +119,7 @@ def test_a_seed_alone_equals_that_seed_in_a_stack_and_streamed_data_that_on_the_
 def test_methods_that_differ_in_numbers_are_trained_together() -> None:
     other = with_all_options(METHOD, SHORT, {"discount": 0.5, "tau": 0.5, "learning_rate": 0.1})[0]
     assert METHOD.form == other.form
-    together = train_together(chain_data(), [METHOD, other], SHORT, (0,))
+    together = train_together(chain_data(), [Run(METHOD), Run(other)], SHORT, (0,))
     for method, one in zip((METHOD, other), together, strict=True):
         assert_same(one.parameters, train(chain_data(), method, SHORT, (0,)).parameters)
 
@@ -153,7 +153,7 @@ def test_the_checkpoint_has_every_field_of_its_state(directory: Path) -> None:
         "parameters", "target", "optimizer", "observation_mean", "observation_deviation"
     }  # fmt: skip
     assert description["design"]["method"]["learner"] == "FittedQ"
-    rows = run_directory.read_metrics(directory)
+    rows = RunDirectory(directory).metrics()
     assert set(rows[-1]) == {"step", "seconds", "loss", "value"}
 
 
@@ -187,14 +187,14 @@ def test_a_killed_training_resumes_with_the_same_bits(
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
     ended = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-    assert 0 < run_directory.steps_done(tmp_path / "killed") < SHORT.steps
+    assert 0 < RunDirectory(tmp_path / "killed").steps_done() < SHORT.steps
     resumed = train(chain_data(), METHOD, SHORT, SEEDS, tmp_path / "killed")
     whole = train(chain_data(), METHOD, SHORT, SEEDS, tmp_path / "whole")
     assert_same(resumed.parameters, whole.parameters)
     places = [tmp_path / name / "checkpoint.safetensors" for name in ("killed", "whole")]
     assert_same(*(tensor_files.read(place)[0] for place in places))
     losses = [
-        [row["loss"] for row in run_directory.read_metrics(tmp_path / name)] for name in ("killed", "whole")
+        [row["loss"] for row in RunDirectory(tmp_path / name).metrics()] for name in ("killed", "whole")
     ]
     assert losses[0] == losses[1]
 

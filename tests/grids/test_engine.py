@@ -24,13 +24,12 @@ import cwbc
 from cwbc.core import training
 from cwbc.core.training import Interrupted
 from cwbc.grids import engine
-from cwbc.grids.engine import Options
-from cwbc.grids.grid_progress import GridProgress
+from cwbc.grids.engine import GridProgress, Options
 from cwbc.grids.preparation import DatasetCache, groups, prepare
 from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.policies import Policies
-from cwbc.runs.run_directory import steps_done
+from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError
 from cwbc.system.tensor_files import CHECKPOINT
 
@@ -202,10 +201,10 @@ def test_results_beside_an_earlier_checkpoint_are_not_finished(toy: Path, tmp_pa
         engine.run(asked[:1], tmp_path / "cut", options=Options(should_stop=stop_after(9)))
     before = tables(whole)
     shutil.copy(tmp_path / "cut" / finished.name / CHECKPOINT, finished)
-    assert steps_done(finished) < STEPS
+    assert RunDirectory(finished).steps_done() < STEPS
     seen: list[GridProgress] = []
     engine.run(asked, whole, options=Options(progress=seen.append))
-    assert steps_done(finished) == STEPS
+    assert RunDirectory(finished).steps_done() == STEPS
     assert tables(whole) == before
     assert {standing.finished for standing in seen if standing.running} == {1}  # the other, from the start
     (finished / CHECKPOINT).unlink()  # given away: the results stay
@@ -259,15 +258,15 @@ from cwbc.grids import engine
 train, log = engine.train_together, Path(sys.argv[3])
 def logged(*arguments, **named):
     with log.open("a") as file:
-        file.write("".join(place.name + "\\n" for place in arguments[4]))
+        file.write("".join(run.directory.name + "\\n" for run in arguments[1]))
     with Path(f"{{log}}.devices").open("a") as file:
         file.write(f"{{jax.numpy.zeros(()).devices()}}\\n")
-    first, progress = len(log.read_text().splitlines()) == {fatal}, arguments[6]
+    first, progress = len(log.read_text().splitlines()) == {fatal}, named["progress"]
     def fatal(step):  # at a moment that is the same on every machine: between two checkpoints
         progress(step)
         if first and step == 100:
             os.kill(os.getpid(), signal.{by})
-    return train(*arguments[:6], fatal, *arguments[7:], **named)
+    return train(*arguments, **named | {{"progress": fatal}})
 engine.train_together = logged
 asked = toy_cells(Path(sys.argv[1]), {count}, {steps})
 results = engine.run(asked, Path(sys.argv[2]), options=engine.Options(lock_seconds={seconds}))
@@ -321,7 +320,7 @@ def test_a_killed_process_costs_nothing_that_was_finished(toy: Path, tmp_path: P
     processes = Processes(toy, tmp_path, 2, fatal=2)
     with processes.start() as killed:
         assert killed.wait() == -signal.SIGKILL
-    assert 0 < steps_done(processes.root / processes.begun()[1]) < STEPS
+    assert 0 < RunDirectory(processes.root / processes.begun()[1]).steps_done() < STEPS
     finished = {path: path.stat().st_mtime_ns for path in processes.root.glob("*/results.csv")}
     assert len(finished) == 1
     with processes.start() as other:

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cwbc.grids.grid_progress import GridProgress, shown
+from cwbc.grids.engine import GridProgress, shown
 from cwbc.system.progress import TaskProgress
 
 RUNNING = (TaskProgress("training a rvs", 1200, 5000), TaskProgress("evaluating b bc"))

@@ -43,8 +43,8 @@ def test_what_tells_directories_apart(toy: str, tmp_path: Path) -> None:
         *grid([toy], ["rvs+w+c"], SCALE),  # another name of the method
         *grid([toy], [Variant("one", "rvs+cwbc", {"coefficient": 1})], SCALE),  # 1 is 1.0
     )
-    assert len({each.name for each in same}) == 1
-    assert same[0].directory == Path("root") / same[0].name
+    assert len({each.directory.name for each in same}) == 1
+    assert same[0].directory.parent == Path("root")
     steps = dataclasses.replace(cell.training, steps=41)
     different = prepared(
         cell,
@@ -56,7 +56,7 @@ def test_what_tells_directories_apart(toy: str, tmp_path: Path) -> None:
         changed(points=4),
         *grid([toy], [strong], SCALE),
     )
-    assert len({each.name for each in different}) == len(different)
+    assert len({each.directory.name for each in different}) == len(different)
 
 
 def test_the_marks_are_always_asked() -> None:

@@ -19,8 +19,7 @@ from toys import toy_data
 from cwbc.core.training import Interrupted
 from cwbc.data import store
 from cwbc.grids import engine, ray_engine
-from cwbc.grids.engine import Options
-from cwbc.grids.grid_progress import GridProgress, Show
+from cwbc.grids.engine import GridProgress, Options, Show
 from cwbc.runs import locks
 
 pytest.importorskip("ray", reason="needs the extra `ray`")
@@ -164,4 +163,4 @@ def test_what_is_finished_needs_no_cluster(tmp_path: Path) -> None:
 def test_directories_that_are_not_shared_are_told(tmp_path: Path) -> None:
     nowhere = tmp_path / "root" / ".leases" / "driver-1"
     order = ray_engine._Order([], [], nowhere, {}, 1.0, "cpu", None, None, ENVIRONMENT)
-    assert not ray_engine._work(order).saw
+    assert ray_engine._work(order)[1] is None

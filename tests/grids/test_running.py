@@ -16,7 +16,7 @@ from toys import write_toy
 
 import cwbc
 from cwbc.grids.outcomes import Failure, Results
-from cwbc.runs.run_directory import steps_done
+from cwbc.runs.run_directory import RunDirectory
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -110,4 +110,4 @@ def test_ctrl_c_saves(tmp_path: Path) -> None:
     assert "saving; Ctrl-C again stops at once" in said
     assert "KeyboardInterrupt: all is saved; the same program resumes from here" in said
     (checkpoint,) = root.glob("*/checkpoint.safetensors")
-    assert steps_done(checkpoint.parent) > 0
+    assert RunDirectory(checkpoint.parent).steps_done() > 0

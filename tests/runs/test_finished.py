@@ -11,7 +11,8 @@ from pages import CONFIG, DATASET
 
 from cwbc.reports import write_report
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.finished import check_place, check_results, is_evaluated, provenance, read_sweeps
+from cwbc.runs.finished import check_place, provenance
+from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -29,30 +30,29 @@ def measured(tmp_path: Path) -> Path:
 
 
 def test_results_are_those_of_one_environment_targets_and_episodes(measured: Path) -> None:
-    assert is_evaluated(measured, *ASKED)
-    check_results(measured, *ASKED, overwrite=False)
+    assert RunDirectory(measured).is_evaluated(*ASKED)
+    RunDirectory(measured).check_results(*ASKED)
     others: list[tuple[str, tuple[float, ...], int]] = [
         ("Hopper-v4", *ASKED[1:]),
         ("Hopper-v5", (1000.0,), 3),
         (*ASKED[:2], 4),
     ]
     for other in others:
-        assert not is_evaluated(measured, *other)
+        assert not RunDirectory(measured).is_evaluated(*other)
         with pytest.raises(InputError, match="--overwrite replaces it"):
-            check_results(measured, *other, overwrite=False)
-        check_results(measured, *other, overwrite=True)
+            RunDirectory(measured).check_results(*other)
 
 
 def test_results_are_those_of_all_seeds(measured: Path) -> None:
     rows = (measured / "results.csv").read_text().splitlines(keepends=True)
     (measured / "results.csv").write_text("".join(row for row in rows if not row.startswith("rvs,1,")))
-    assert not is_evaluated(measured, *ASKED)
+    assert not RunDirectory(measured).is_evaluated(*ASKED)
     head, *lines = rows
     (measured / "results.csv").write_text("".join([head, *reversed(lines)]))  # sorted by a spreadsheet
-    assert is_evaluated(measured, *ASKED)
+    assert RunDirectory(measured).is_evaluated(*ASKED)
     (measured / "config.json").write_text(json.dumps({**CONFIG, "seeds": [0, 2]}))
     with pytest.raises(InputError, match="different settings: 2 seeds, now 2 others; --overwrite"):
-        check_results(measured, *ASKED, overwrite=False)
+        RunDirectory(measured).check_results(*ASKED)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,9 @@ def test_damaged_results_are_none_but_are_replaced_only_when_asked(
     measured: Path, name: str, text: str | None, message: str
 ) -> None:
     (measured / name).unlink() if text is None else (measured / name).write_text(text)
-    assert not is_evaluated(measured, *ASKED)
+    assert not RunDirectory(measured).is_evaluated(*ASKED)
     with pytest.raises(InputError, match=f"{message}.*; --overwrite evaluates {measured} again"):
-        check_results(measured, *ASKED, overwrite=False)
-    check_results(measured, *ASKED, overwrite=True)
+        RunDirectory(measured).check_results(*ASKED)
 
 
 def test_a_report_that_was_cut_short_is_ours_and_other_files_are_not(measured: Path) -> None:
@@ -94,14 +93,13 @@ def test_provenance_tells_of_every_sitting_and_of_what_measured(tmp_path: Path) 
     later = {"versions": {"mujoco": "4.0"}, "hardware": {"device": "cpu", "cores": 2}}
     config = {**CONFIG, "later_sittings": [later], **first}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    told = provenance([tmp_path])
+    told = provenance([RunDirectory(tmp_path)])
     assert told["hardware"] == "H200, 16 cores\ncpu, 2 cores"
     assert told["versions"] == "mujoco 3.0\nmujoco 4.0"
     assert told["evaluated with"] == ""  # not known
     for version, differs in (("4.0", ""), ("5.0", "mujoco 5.0")):
         (tmp_path / "summary.json").write_text(json.dumps({"measured_with": {"rvs": {"mujoco": version}}}))
-        assert provenance([tmp_path])["evaluated with"] == differs
-    assert provenance([tmp_path], [{"mujoco": "6.0"}])["evaluated with"] == "mujoco 6.0"  # not written yet
+        assert provenance([RunDirectory(tmp_path)])["evaluated with"] == differs
 
 
 def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
@@ -109,22 +107,6 @@ def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
         config = {**CONFIG, "versions": {"mujoco": mujoco}}
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(json.dumps(config))
-    told = provenance([tmp_path / name for name in "abc"])
+    told = provenance([RunDirectory(tmp_path / name) for name in "abc"])
     assert told["versions"] == "mujoco 3.0 (1 of 3)\nmujoco 4.0 (2 of 3)"
     assert told["hardware"] == "cpu, 2 cores"
-
-
-def test_results_of_a_method_that_takes_no_target_are_one_evaluation(measured: Path) -> None:
-    """Earlier versions evaluated it at every target; only the configuration tells."""
-    (sweep,) = read_sweeps([measured])
-    assert sweep.takes_target
-    config = {**CONFIG, "method": {**CONFIG["method"], "condition": None}}
-    (measured / "config.json").write_text(json.dumps(config))
-    (sweep,) = read_sweeps([measured])
-    assert not sweep.takes_target
-    assert sweep.returns.shape == (2, 1, 3)
-    assert is_evaluated(measured, *ASKED)  # and is not evaluated again
-    write_report(measured, [sweep], DATASET, {})
-    (again,) = read_sweeps([measured])
-    np.testing.assert_array_equal(again.returns, sweep.returns)
-    assert is_evaluated(measured, "Hopper-v5", (5.0,), 3)

@@ -35,10 +35,9 @@ def test_missing_and_damaged_rows_are_left_out() -> None:
     np.testing.assert_array_equal(TrainingHistory.of(CONFIG, rows).steps, [10, 20, 30])
 
 
-def test_runs_from_before_did_not_keep_what_they_drew() -> None:
-    assert TrainingHistory.of({**CONFIG, "drawn": None}, []).sampled is None
-    old = {name: value for name, value in CONFIG.items() if name != "drawn"}
-    assert TrainingHistory.of(old, []).sampled is None
+def test_sampled_fractions_that_are_damaged_are_unknown() -> None:
+    for drawn in (None, [0.5, 2.0], [-0.5, 1.0]):
+        assert TrainingHistory.of({**CONFIG, "drawn": drawn}, []).sampled is None
 
 
 def test_losses_are_prediction_losses_with_a_regularizer_and_without() -> None:

@@ -9,24 +9,23 @@ from typing import Any
 import pytest
 from pages import CONFIG, DATASET
 
-from cwbc.runs import run_directory
 from cwbc.runs.finished import check_place
+from cwbc.runs.run_directory import CONFIG as CONFIG_FILE
+from cwbc.runs.run_directory import METRICS, RESULTS, SUMMARY, RunDirectory
 from cwbc.runs.tracking.tensorboard import EventFiles
 from cwbc.system.errors import InputError
 from cwbc.system.tensor_files import CHECKPOINT
 
 
 def test_the_time_is_the_last_row_that_is_whole(tmp_path: Path) -> None:
-    assert run_directory.training_seconds(tmp_path) is None
-    (tmp_path / run_directory.METRICS).write_text(
-        '{"step": 1, "seconds": 2.5}\n{"step": 2, "seconds": 4.5}\n{"st'
-    )
-    assert run_directory.training_seconds(tmp_path) == 4.5
+    assert RunDirectory(tmp_path).training_seconds() is None
+    (tmp_path / METRICS).write_text('{"step": 1, "seconds": 2.5}\n{"step": 2, "seconds": 4.5}\n{"st')
+    assert RunDirectory(tmp_path).training_seconds() == 4.5
 
 
 def test_a_directory_without_a_checkpoint_is_at_the_beginning(tmp_path: Path) -> None:
-    assert run_directory.steps_done(tmp_path) == 0
-    assert run_directory.steps_done(tmp_path / "nowhere") == 0
+    assert RunDirectory(tmp_path).steps_done() == 0
+    assert RunDirectory(tmp_path / "nowhere").steps_done() == 0
 
 
 @pytest.mark.parametrize(
@@ -40,31 +39,31 @@ def test_a_directory_without_a_checkpoint_is_at_the_beginning(tmp_path: Path) ->
 )
 def test_a_damaged_configuration_is_told(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
-        (tmp_path / run_directory.CONFIG).write_text(text)
+        (tmp_path / CONFIG_FILE).write_text(text)
     with pytest.raises(InputError, match=message):
-        run_directory.read_config(tmp_path)
+        RunDirectory(tmp_path).config()
 
 
 def test_leftovers_of_a_kill_are_no_hindrance(tmp_path: Path) -> None:
     config = CONFIG
     (tmp_path / ".config.json.tmp").write_text("{")
-    run_directory.check_same(tmp_path, config)
+    RunDirectory(tmp_path).check_same(config)
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / ".checkpoint.safetensors.tmp").write_text("")
     other = {**config, "horizon": 11}
-    run_directory.check_same(tmp_path, other)  # only a beginning, which nobody misses
-    for name in (CHECKPOINT, run_directory.RESULTS, run_directory.SUMMARY):
+    RunDirectory(tmp_path).check_same(other)  # only a beginning, which nobody misses
+    for name in (CHECKPOINT, RESULTS, SUMMARY):
         (tmp_path / name).write_text("")
         with pytest.raises(InputError, match="horizon was 10, now 11; give another directory"):
-            run_directory.check_same(tmp_path, other)
+            RunDirectory(tmp_path).check_same(other)
         (tmp_path / name).unlink()
-    run_directory.check_same(tmp_path, other, overwrite=True)
-    run_directory.discard_other(tmp_path, other)
-    run_directory.check_same(tmp_path, other)
+    RunDirectory(tmp_path).check_same(other, overwrite=True)
+    RunDirectory(tmp_path).discard_other(other)
+    RunDirectory(tmp_path).check_same(other)
     # A name is not a setting: rvs+cwbc is rvs+w+c.
-    run_directory.check_same(tmp_path, {**config, "method": {**config["method"], "name": "other"}})
+    RunDirectory(tmp_path).check_same({**config, "method": {**config["method"], "name": "other"}})
     # Neither is what was drawn, which runs from before did not keep.
-    run_directory.check_same(tmp_path, {**config, "drawn": [1.0]})
+    RunDirectory(tmp_path).check_same({**config, "drawn": [1.0]})
 
 
 def test_to_name_an_environment_makes_no_other_run(tmp_path: Path) -> None:
@@ -72,28 +71,28 @@ def test_to_name_an_environment_makes_no_other_run(tmp_path: Path) -> None:
         return {**CONFIG, "dataset": {**DATASET.to_json(), "environment": environment}}
 
     (tmp_path / CHECKPOINT).write_text("")
-    (tmp_path / run_directory.CONFIG).write_text(json.dumps(acting(None)))
-    run_directory.check_same(tmp_path, acting("Hopper-v5"))
-    run_directory.discard_other(tmp_path, acting("Hopper-v5"))
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(acting(None)))
+    RunDirectory(tmp_path).check_same(acting("Hopper-v5"))
+    RunDirectory(tmp_path).discard_other(acting("Hopper-v5"))
     assert (tmp_path / CHECKPOINT).exists()
     with pytest.raises(InputError, match="other settings: horizon was 10, now 11; give another") as refused:
-        run_directory.check_same(tmp_path, {**acting("Hopper-v5"), "horizon": 11})
+        RunDirectory(tmp_path).check_same({**acting("Hopper-v5"), "horizon": 11})
     assert f"`cwbc evaluate {tmp_path} --env Hopper-v5` evaluates the trained run" in str(refused.value)
-    (tmp_path / run_directory.CONFIG).write_text(json.dumps(acting("Hopper-v4")))
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(acting("Hopper-v4")))
     with pytest.raises(InputError, match=r"dataset\.environment was 'Hopper-v4', now 'Hopper-v5'"):
-        run_directory.check_same(tmp_path, acting("Hopper-v5"))
+        RunDirectory(tmp_path).check_same(acting("Hopper-v5"))
 
 
 def test_a_lock_is_nobody_s_file(tmp_path: Path) -> None:
-    with run_directory.locked(tmp_path / "run"):
-        run_directory.check_same(tmp_path / "run", CONFIG)
+    with RunDirectory(tmp_path / "run").lock():
+        RunDirectory(tmp_path / "run").check_same(CONFIG)
     check_place(tmp_path / "run")
-    with run_directory.locked(tmp_path / "run"):  # what was held may be held again
+    with RunDirectory(tmp_path / "run").lock():  # what was held may be held again
         pass
     (tmp_path / "diary.txt").write_text("dear diary")
     with pytest.raises(InputError, match=r"diary\.txt is a file, and a run needs a directory"):
-        run_directory.check_same(tmp_path / "diary.txt", CONFIG)
-    with pytest.raises(InputError, match="not empty and holds no run"), run_directory.locked(tmp_path):
+        RunDirectory(tmp_path / "diary.txt").check_same(CONFIG)
+    with pytest.raises(InputError, match="not empty and holds no run"), RunDirectory(tmp_path).lock():
         pass
     assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "run"]
 
@@ -101,16 +100,16 @@ def test_a_lock_is_nobody_s_file(tmp_path: Path) -> None:
 def test_a_run_is_discarded_with_its_event_files(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     EventFiles(tmp_path, CONFIG, [])
-    run_directory.discard_other(tmp_path, CONFIG)
+    RunDirectory(tmp_path).discard_other(CONFIG)
     assert len(list(tmp_path.rglob("*tfevents*"))) == 3  # the same run goes on
-    run_directory.check_same(tmp_path, {**CONFIG, "horizon": 11}, overwrite=True)
-    run_directory.discard_other(tmp_path, {**CONFIG, "horizon": 11})
+    RunDirectory(tmp_path).check_same({**CONFIG, "horizon": 11}, overwrite=True)
+    RunDirectory(tmp_path).discard_other({**CONFIG, "horizon": 11})
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("step", "work"), [(15, False), (20, True)])
 def test_a_training_whose_parameters_are_elsewhere_is_work(tmp_path: Path, step: int, work: bool) -> None:
-    (tmp_path / run_directory.CONFIG).write_text(json.dumps(CONFIG))
-    assert not run_directory.holds_work(tmp_path)
-    (tmp_path / run_directory.METRICS).write_text(json.dumps({"step": step, "seconds": 1.0}) + "\n")
-    assert run_directory.holds_work(tmp_path) == work
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(CONFIG))
+    assert not RunDirectory(tmp_path).holds_work()
+    (tmp_path / METRICS).write_text(json.dumps({"step": step, "seconds": 1.0}) + "\n")
+    assert RunDirectory(tmp_path).holds_work() == work

@@ -17,7 +17,6 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-import safetensors.numpy
 from numpy.typing import NDArray
 from toys import HORIZON, LARGEST, cloning, tiny, toy_data, write_toy
 
@@ -28,10 +27,10 @@ from cwbc.core.device import Place
 from cwbc.core.methods import Training
 from cwbc.core.spaces import Continuous
 from cwbc.core.training import Interrupted
-from cwbc.runs import locks, run_directory
-from cwbc.runs.finished import evaluated_on
+from cwbc.runs import locks
 from cwbc.runs.policies import Policies, Policy
-from cwbc.runs.training import train, train_together
+from cwbc.runs.run_directory import RunDirectory
+from cwbc.runs.training import Run, train, train_together
 from cwbc.system import tensor_files
 from cwbc.system.errors import DivergenceError, InputError
 
@@ -174,7 +173,7 @@ def test_a_finished_run_is_trained_on_as_one_longer_training(
     steps = [row["step"] for row in metrics(place)]
     assert steps == sorted(set(steps))
     assert (first in steps, steps[-1]) == (True, 60)
-    config = run_directory.read_config(place)
+    config = RunDirectory(place).config()
     assert (config["training"]["steps"], config["first_steps"]) == (60, first)
     with pytest.raises(InputError, match=rf"training\.steps was 60, now {first}"):
         train(data, method, longer(first), (3, 4), place)
@@ -187,7 +186,7 @@ def test_a_run_that_is_trained_on_keeps_its_warm_up(tmp_path: Path) -> None:
     train(data, tiny("rvs"), longer(30), (3,), place)
     train(data, tiny("rvs"), longer(45), (3,), place)
     on = train(data, tiny("rvs"), longer(60), (3,), place)
-    assert run_directory.read_config(place)["first_steps"] == 30
+    assert RunDirectory(place).config()["first_steps"] == 30
     assert_same(on, train(data, tiny("rvs", warmup_steps=3), longer(60), (3,)))
     whole = train(data, tiny("rvs"), longer(60), (3,))
     assert not np.array_equal(*(jax.tree.leaves(each.parameters)[0] for each in (on, whole)))
@@ -206,28 +205,11 @@ def test_a_run_that_is_interrupted_while_trained_on_is_not_finished(tmp_path: Pa
     with pytest.raises(InputError, match="training has stopped at 30 of 60 steps"):
         Policies.load(place)
     with pytest.raises(InputError, match="not trained to its end yet; this resumes it:\nthe second"):
-        evaluated_on(place)
+        RunDirectory(place).dataset()
     # The evaluation after fewer steps is moved to where it does not pass for that of the run.
     assert (place / "after-30-steps" / "results.csv").read_text() == "of 30 steps"
     assert not [name for name in ("summary.json", "results.csv") if (place / name).exists()]
     assert_same(train(data, method, longer(60), (3,), place), train(data, method, longer(60), (3,)))
-
-
-@pytest.mark.usefixtures("short_chunks")
-def test_a_run_without_the_state_of_its_optimizer_is_not_trained_on(tmp_path: Path) -> None:
-    """As finished runs of format 1 were written."""
-    place = tmp_path / "r"
-    train(toy_data(), tiny("rvs"), SETTINGS, (3,), place)
-    path = place / "checkpoint.safetensors"
-    tensors, description = tensor_files.read(path)
-    parameters = {name: tensor for name, tensor in tensors.items() if not name.startswith("optimizer/")}
-    metadata = {"cwbc": json.dumps({**description, "format": 1})}
-    path.write_bytes(safetensors.numpy.save(parameters, metadata))
-    before = {file.name: file.read_bytes() for file in place.iterdir() if file.is_file()}
-    with pytest.raises(InputError, match="store the optimizer's state, so its training cannot continue"):
-        train(toy_data(), tiny("rvs"), longer(60), (3,), place)
-    assert {file.name: file.read_bytes() for file in place.iterdir() if file.is_file()} == before
-    assert_same(Policies.load(place), train(toy_data(), tiny("rvs"), SETTINGS, (3,), place))
 
 
 def described(directory: Path, **changes: Any) -> None:
@@ -312,9 +294,9 @@ def test_damaged_metrics_do_not_stop_a_run(tmp_path: Path, damage: bytes) -> Non
     path = place / "metrics.jsonl"
     rest = path.read_bytes().split(b"\n", 1)[1]
     path.write_bytes(damage + b"\n" + rest)
-    assert [row["step"] for row in run_directory.read_metrics(place)] == [14, 21, 28, 30]
+    assert [row["step"] for row in RunDirectory(place).metrics()] == [14, 21, 28, 30]
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
-    assert run_directory.training_seconds(place) is not None
+    assert RunDirectory(place).training_seconds() is not None
 
 
 @pytest.mark.usefixtures("short_chunks")
@@ -354,12 +336,12 @@ def test_a_run_that_diverged_at_once_starts_over_with_other_settings(tmp_path: P
     place = tmp_path / "r"
     with pytest.raises(DivergenceError, match="a lower learning rate"):
         train(toy_data(), tiny("rvs", learning_rate=1e38), SETTINGS, (0,), place)
-    assert run_directory.read_config(place)["method"]["optimizer"]["learning_rate"] == 1e38
-    with run_directory.locked(place), pytest.raises(InputError, match="another process is working"):
+    assert RunDirectory(place).config()["method"]["optimizer"]["learning_rate"] == 1e38
+    with RunDirectory(place).lock(), pytest.raises(InputError, match="another process is working"):
         train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)  # it may be on its way to a checkpoint
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), place)
-    assert run_directory.read_config(place)["method"]["optimizer"]["learning_rate"] == 3e-4
-    assert run_directory.steps_done(place) == SETTINGS.steps
+    assert RunDirectory(place).config()["method"]["optimizer"]["learning_rate"] == 3e-4
+    assert RunDirectory(place).steps_done() == SETTINGS.steps
 
 
 def test_a_run_does_not_resume_with_more_actions_than_it_began_with(tmp_path: Path) -> None:
@@ -375,9 +357,9 @@ def test_a_sitting_with_other_versions_is_recorded(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(training, "chunk_length", lambda *_: 7)
     with pytest.raises(Interrupted):
         train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r", should_stop=lambda: True)
-    monkeypatch.setattr("cwbc.runs.run_directory.os.cpu_count", lambda: 1234)
+    monkeypatch.setattr("cwbc.runs.configuration.os.cpu_count", lambda: 1234)
     train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
-    config = run_directory.read_config(tmp_path / "r")
+    config = RunDirectory(tmp_path / "r").config()
     assert config["hardware"]["cores"] != 1234
     assert [sitting["hardware"]["cores"] for sitting in config["later_sittings"]] == [1234]
 
@@ -419,7 +401,7 @@ def test_a_killed_command_resumes_and_ends_with_the_same_bits(
         )
         assert ended.returncode == -signal.SIGKILL
         assert [file for file in killed.iterdir() if file.name.endswith(".tmp")]
-    assert 0 < run_directory.steps_done(killed) < 400
+    assert 0 < RunDirectory(killed).steps_done() < 400
     subprocess.run(command(killed), check=True, capture_output=True)
     assert_same(Policies.load(tmp_path / "whole"), Policies.load(killed))
     assert not [file for file in killed.iterdir() if file.name.endswith(".tmp")]
@@ -429,7 +411,7 @@ def test_methods_trained_together_have_the_files_of_those_trained_alone(tmp_path
     data, seeds = toy_data(), (3, 4)
     methods = [tiny("rvs+w+c"), tiny("rvs+c", learning_rate=0.01)]
     places = [tmp_path / str(number) for number in range(len(methods))]
-    together = train_together(data, methods, SETTINGS, seeds, places)
+    together = train_together(data, list(map(Run, methods, places)), SETTINGS, seeds)
     for method, place, one in zip(methods, places, together, strict=True):
         alone_in = tmp_path / f"{place.name}-alone"
         assert_same(one, train(data, method, SETTINGS, seeds, alone_in))
@@ -442,12 +424,13 @@ def test_runs_that_were_interrupted_together_resume_each_from_its_own_step(tmp_p
     data, seeds = toy_data(), (3,)
     methods = [tiny("rvs+w+c"), tiny("rvs+w+c", learning_rate=0.01)]
     places = [tmp_path / "one", tmp_path / "two"]
+    runs = list(map(Run, methods, places))
     with pytest.raises(Interrupted):
-        train_together(data, methods, SETTINGS, seeds, places, should_stop=stop_after(2))
+        train_together(data, runs, SETTINGS, seeds, should_stop=stop_after(2))
     with pytest.raises(Interrupted):  # the second is one chunk further now
         train(data, methods[1], SETTINGS, seeds, places[1], should_stop=stop_after(1))
     steps: list[int] = []
-    resumed = train_together(data, methods, SETTINGS, seeds, places, progress=steps.append)
+    resumed = train_together(data, runs, SETTINGS, seeds, progress=steps.append)
     assert steps == [21, 24, 25, 29, 30]
     for one, method in zip(resumed, methods, strict=True):
         assert_same(one, train(data, method, SETTINGS, seeds))
@@ -470,7 +453,7 @@ def test_nothing_is_written_once_before_writing_raises(
         if len(files) == 4:
             raise KeyboardInterrupt
 
-    arguments = (toy_data(), [tiny("rvs")], SETTINGS, (3,), [tmp_path])
+    arguments = (toy_data(), [Run(tiny("rvs"), tmp_path)], SETTINGS, (3,))
     with pytest.raises(KeyboardInterrupt):
         train_together(*arguments, before_writing=lost_at_the_fourth_write)
     assert contents("*") == files[-1]  # and what was written aside is gone
@@ -481,12 +464,12 @@ def test_nothing_is_written_once_before_writing_raises(
 
 
 def test_two_processes_do_not_train_in_one_run(tmp_path: Path) -> None:
-    with run_directory.locked(tmp_path):
+    with RunDirectory(tmp_path).lock():
         with pytest.raises(InputError, match=f"another process is working in {tmp_path}"):
             train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == [locks.FOLDER]
         # The caller of train_together locks the directories.
-        (together,) = train_together(toy_data(), [tiny("rvs")], SETTINGS, (3,), [tmp_path])
+        (together,) = train_together(toy_data(), [Run(tiny("rvs"), tmp_path)], SETTINGS, (3,))
     assert_same(together, train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path))
 
 
@@ -513,18 +496,6 @@ def test_a_run_keeps_the_bounds_on_actions_that_it_began_with(tmp_path: Path) ->
     found = train(data.described(action_bounds=None), tiny("bc"), SETTINGS, (0,), tmp_path)
     assert found.spec.actions == Continuous((-1.0,), (1.0,))
     assert Policies.load(tmp_path).spec == found.spec
-
-
-@pytest.mark.usefixtures("short_chunks")
-def test_a_run_does_not_resume_with_other_observation_statistics(tmp_path: Path) -> None:
-    data = toy_data()
-    with pytest.raises(Interrupted):
-        train(data, tiny("bc"), SETTINGS, (0,), tmp_path, should_stop=lambda: True)
-    mean, std = data.observation_statistics
-    other = data.described(name="toy")
-    other.__dict__["observation_statistics"] = (mean, 2 * std)
-    with pytest.raises(InputError, match=r"normalizes observations differently \(observation_deviation\)"):
-        train(other, tiny("bc"), SETTINGS, (0,), tmp_path)
 
 
 def test_the_error_about_another_condition_scale_names_the_option_that_resumes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -19,12 +20,12 @@ from cwbc.core.training import Interrupted
 from cwbc.data import activity
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
-from cwbc.grids.engine import Options, run_prepared
-from cwbc.grids.grid_progress import shown
+from cwbc.grids.engine import Options, settle, shown
+from cwbc.grids.outcomes import gather
 from cwbc.grids.preparation import DatasetCache, prepare
-from cwbc.runs import run_directory
-from cwbc.runs.finished import check_place, check_results, is_run
-from cwbc.runs.tracking import Tracking, tracked
+from cwbc.runs.finished import check_place
+from cwbc.runs.run_directory import CONFIG, RunDirectory
+from cwbc.runs.tracking import Tracking
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically
 from cwbc.system.progress import gauge
@@ -60,7 +61,7 @@ def compare(command: Compare, session: Session) -> int:
         session.say(line)
     targets, episodes = command.sweep.plan(data.task, data.best)
     root = Path(command.training.out or f"runs/{contained(data.name)}")
-    if is_run(root):
+    if RunDirectory(root).is_run():
         raise InputError(f"{root} is a run itself; give another --out for a comparison")
     check_place(root)
     notes = plan.notes(command.dataset, recording, session.command_line)
@@ -70,8 +71,9 @@ def compare(command: Compare, session: Session) -> int:
         memory.check_evaluation(
             PolicySpec.fit(method, data, training), len(plan.seeds), len(targets), episodes
         )
-        if not run_directory.trains_on(directory, training.steps):  # else its evaluation so far is moved
-            check_results(directory, str(data.environment), targets, episodes, command.training.overwrite)
+        run = RunDirectory(directory)
+        if not (command.training.overwrite or run.trains_on(training.steps)):  # which moves its evaluation
+            run.check_results(str(data.environment), targets, episodes)
     cells = [
         Cell(command.dataset, method.name, method, training, plan.seeds, targets, episodes)
         for method, training in plan.methods
@@ -91,7 +93,7 @@ def compare(command: Compare, session: Session) -> int:
             remark=session.say,
             waits=False,
         )
-        results = run_prepared(prepared, cache, options)
+        results = gather(prepared, settle(prepared, cache, options))
     session.training = False
     if session.is_stopping():  # at the very end: everything is saved
         raise Interrupted
@@ -99,12 +101,12 @@ def compare(command: Compare, session: Session) -> int:
         session.say(f"failed: {failure}")
     for outcome in results.outcomes:
         if plan.trackers and outcome.directory in finished:  # the others were tracked while they were trained
-            with tracked(plan.trackers, session.warn) as tracking:
-                run_directory.track(outcome.directory, tracking)
+            with contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking:
+                RunDirectory(outcome.directory).track(tracking)
                 tracking.show(outcome.sweep, outcome.dataset)
     if results.outcomes:
-        evaluated = [outcome.directory for outcome in results.outcomes]
-        configs = {directory.name: run_directory.read_config(directory) for directory in evaluated}
-        write_atomically(root / run_directory.CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
+        evaluated = [RunDirectory(outcome.directory) for outcome in results.outcomes]
+        configs = {run.path.name: run.config() for run in evaluated}
+        write_atomically(root / CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
         report.write(root, evaluated)
     return 1 if results.failures else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
 from pathlib import Path
@@ -17,11 +18,11 @@ from cwbc.cli.session import Session, stoppable
 from cwbc.core.device import use_device
 from cwbc.core.tasks import task_for
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.runs import run_directory
 from cwbc.runs.evaluating import evaluate_run
-from cwbc.runs.finished import check_results, evaluated_in, evaluated_on, find_runs, is_evaluated, read_sweeps
+from cwbc.runs.finished import find_runs
 from cwbc.runs.policies import Policies
-from cwbc.runs.tracking import parse_trackers, tracked
+from cwbc.runs.run_directory import SUMMARY, RunDirectory
+from cwbc.runs.tracking import Tracking, parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.progress import progress
 from cwbc.system.tensor_files import CHECKPOINT
@@ -49,27 +50,24 @@ class Evaluate:
             _evaluate(self, session)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Protocol:
+Protocol = tuple[str, tuple[float, ...], int]  # environment, target returns, episodes
+
+
+def _protocol(run: RunDirectory, command: Evaluate) -> Protocol:
     """The settings of a run's evaluation."""
-
-    directory: Path
-    environment: str
-    targets: tuple[float, ...]
-    episodes: int
-
-
-def _protocol(directory: Path, command: Evaluate) -> _Protocol:
-    if not (directory / CHECKPOINT).exists():
-        raise InputError(f"{directory} holds results without parameters: {CHECKPOINT} is missing")
-    dataset = DatasetSummary.from_json(run_directory.read_config(directory)["dataset"])
-    environment = command.env or dataset.environment or evaluated_in(directory)
+    if not run.has(CHECKPOINT):
+        raise InputError(f"{run.path} holds results without parameters: {CHECKPOINT} is missing")
+    dataset = DatasetSummary.from_json(run.config()["dataset"])
+    environment = command.env or dataset.environment or run.evaluated_in()
     if environment is None:
-        raise InputError(f"{directory} names no environment to act in; give --env ID")
-    task = task_for(environment, dataset.lowest, dataset.best)
-    targets, episodes = command.sweep.plan(task, dataset.best)
-    check_results(directory, environment, targets, episodes, command.overwrite)
-    return _Protocol(directory, environment, targets, episodes)
+        raise InputError(f"{run.path} names no environment to act in; give --env ID")
+    protocol = (
+        environment,
+        *command.sweep.plan(task_for(environment, dataset.lowest, dataset.best), dataset.best),
+    )
+    if not command.overwrite:
+        run.check_results(*protocol)
+    return protocol
 
 
 def _evaluate(command: Evaluate, session: Session) -> None:
@@ -78,28 +76,24 @@ def _evaluate(command: Evaluate, session: Session) -> None:
     envs.allow(command.env)
     root = Path(command.directory)
     found = find_runs(root)
-    for protocol in [_protocol(directory, command) for directory in found]:
-        _evaluate_run(protocol, trackers, session)
+    for run, protocol in [(run, _protocol(run, command)) for run in found]:
+        _evaluate_run(run, protocol, trackers, session)
     report.write_locked(root, found)
-    if found == [root] and (root.parent / run_directory.SUMMARY).exists():
+    if found == [RunDirectory(root)] and (root.parent / SUMMARY).exists():
         session.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
 
 
-def _evaluate_run(protocol: _Protocol, trackers: tuple[str, ...], session: Session) -> None:
-    directory = protocol.directory
-    how = (protocol.environment, protocol.targets, protocol.episodes)
-    with run_directory.locked(directory), tracked(trackers, session.warn) as tracking:
-        run_directory.track(directory, tracking)
-        policies = Policies.load(directory)
+def _evaluate_run(run: RunDirectory, protocol: Protocol, trackers: tuple[str, ...], session: Session) -> None:
+    with run.lock(), contextlib.closing(Tracking(trackers, session.warn)) as tracking:
+        run.track(tracking)
+        policies = Policies.load(run.path)
         name = policies.spec.method.name
-        if is_evaluated(directory, *how):
+        if run.is_evaluated(*protocol):
             session.say(f"{name}: already evaluated")
-            tracking.show(read_sweeps([directory])[0], evaluated_on(directory))
+            tracking.show(run.sweep(), run.dataset())
             return
-        points = len(protocol.targets) if policies.spec.method.is_conditioned else 1
-        rows = len(policies.seeds) * points * protocol.episodes
-        what = f"{points} target returns" if policies.spec.method.is_conditioned else "unconditioned"
-        session.say(f"{name}: {what}, {rows:,} episodes")
+        _, targets, episodes = protocol
+        session.say(f"{name}: {policies.sweep_in_words(len(targets), episodes)}")
         with progress(session.console, f"evaluating {name}", policies.spec.horizon, "steps") as update:
-            sweep, dataset = evaluate_run(directory, policies, *how, update)
+            sweep, dataset = evaluate_run(run.path, policies, *protocol, update)
         tracking.show(sweep, dataset)

@@ -37,7 +37,8 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn, TopFraction
 from cwbc.data import checks, store
 from cwbc.data.checks import Recording
-from cwbc.runs import run_directory
+from cwbc.runs.configuration import configuration
+from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError, require
 from cwbc.system.formatting import amount, counted
@@ -179,17 +180,17 @@ class Plan:
         for method, training in self.methods:
             spec = PolicySpec.fit(method, data, training)
             memory.check_training(spec, training, len(self.seeds))
-            configs.append(run_directory.configuration(data, spec, training, self.seeds, notes))
-        planned = list(zip(directories, configs, strict=True))
-        for directory, config in planned:
-            run_directory.check_trainable(directory)
-            run_directory.check_same(directory, config, self.options.overwrite)
+            configs.append(configuration(data, spec, training, self.seeds, notes))
+        planned = list(zip(map(RunDirectory, directories), configs, strict=True))
+        for run, config in planned:
+            run.check_trainable()
+            run.check_same(config, self.options.overwrite)
         if self.options.overwrite:
             with contextlib.ExitStack() as stack:  # once all of them are known to be all right
-                for directory in directories:
-                    stack.enter_context(run_directory.locked(directory))
-                for directory, config in planned:
-                    run_directory.discard_other(directory, config)
+                for run, _ in planned:
+                    stack.enter_context(run.lock())
+                for run, config in planned:
+                    run.discard_other(config)
 
 
 def _methods(names: Sequence[str], preset: Preset, options: dict[str, Any]) -> list[tuple[Method, Training]]:
@@ -213,15 +214,15 @@ def _methods(names: Sequence[str], preset: Preset, options: dict[str, Any]) -> l
 
 def resume_lines(name: str, directory: Path, steps: int) -> list[str]:
     """Lines about a training that resumes in a directory; none where it starts."""
-    done = run_directory.steps_done(directory)
+    run = RunDirectory(directory)
+    done = run.steps_done()
     if done == steps:
         return [f"{name}: already trained"]
     if done:
         lines = [f"{name}: resumes from step {done:,}"]
-        if run_directory.trains_on(directory, steps) and (directory / run_directory.SUMMARY).exists():
-            earlier = run_directory.earlier_evaluation(directory, done)
-            lines.append(f"its evaluation so far moves to {earlier}")
+        if run.trains_on(steps) and run.has(SUMMARY):
+            lines.append(f"its evaluation so far moves to {run.earlier_evaluation(done)}")
         return lines
-    if (directory / run_directory.METRICS).exists() and not run_directory.holds_work(directory):
+    if run.has(METRICS) and not run.holds_work():
         return [f"{name}: no checkpoint was reached before; starting over"]
     return []

@@ -20,18 +20,8 @@ from cwbc.results import thresholds
 from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
 from cwbc.results.sentences import calibration_in_words, differing_in_words, finding
-from cwbc.runs import run_directory
-from cwbc.runs.finished import (
-    check_place,
-    evaluated_on,
-    evaluated_with,
-    find_runs,
-    is_run,
-    provenance,
-    read_history,
-    read_sweeps,
-    read_warnings,
-)
+from cwbc.runs.finished import check_place, find_runs, provenance, read_sweeps
+from cwbc.runs.run_directory import PAGE, RunDirectory
 from cwbc.system.console import PlainConsole, output, say
 from cwbc.system.errors import InputError
 
@@ -66,12 +56,12 @@ class ReportRuns:
 def _report(command: ReportRuns) -> int:
     if not command.runs:
         raise InputError("give at least one run directory")
-    each_once: dict[Path, Path] = {}
-    for directory in (directory for name in command.runs for directory in find_runs(Path(name))):
-        each_once.setdefault(directory.resolve(), directory)
+    each_once: dict[Path, RunDirectory] = {}
+    for run in (run for name in command.runs for run in find_runs(Path(name))):
+        each_once.setdefault(run.path.resolve(), run)
     found = list(each_once.values())
     out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
-    if is_run(out) and found != [out]:
+    if RunDirectory(out).is_run() and found != [RunDirectory(out)]:
         raise InputError(f"{out} is a run with its own results; give another --out")
     check_place(out)
     if out.is_dir() and not os.access(out, os.W_OK):
@@ -88,35 +78,35 @@ def _report(command: ReportRuns) -> int:
     return 1 if failures else 0
 
 
-def write_locked(out: Path, directories: list[Path], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
+def write_locked(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
     """Write a report; where `out` is the run itself, it is locked between reading and writing."""
-    with run_directory.locked(out) if directories == [out] else contextlib.nullcontext():
-        return write(out, directories, limits)
+    with runs[0].lock() if runs == [RunDirectory(out)] else contextlib.nullcontext():
+        return write(out, runs, limits)
 
 
-def write(out: Path, directories: list[Path], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
+def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
     """Write the report of several runs and print its summary; returns a line for every limit not met."""
-    dataset = _one_dataset(directories)
-    methods = draw(out, directories, dataset, limits)
+    dataset = _one_dataset(runs)
+    methods = draw(out, runs, dataset, limits)
     show(out, methods)
     return thresholds.failures(limits, methods)
 
 
 def draw(
-    out: Path, directories: list[Path], dataset: DatasetSummary, limits: Sequence[thresholds.Gate] = ()
+    out: Path, runs: list[RunDirectory], dataset: DatasetSummary, limits: Sequence[thresholds.Gate] = ()
 ) -> Methods:
     """Write the report of several runs on one dataset."""
-    sweeps = read_sweeps(directories)
+    sweeps = read_sweeps(runs)
     thresholds.check_methods(limits, {sweep.method: sweep.takes_target for sweep in sweeps})
-    runs = {sweep.method: directory for sweep, directory in zip(sweeps, directories, strict=True)}
+    named = {sweep.method: run for sweep, run in zip(sweeps, runs, strict=True)}
     return write_report(
         out,
         sweeps,
         dataset,
-        provenance(directories, names=list(runs)),
-        {name: read_history(directory) for name, directory in runs.items()},
-        {name: evaluated_with(directory) for name, directory in runs.items()},
-        {name: read_warnings(directory) for name, directory in runs.items()},
+        provenance(runs, list(named)),
+        {name: run.history() for name, run in named.items()},
+        {name: run.evaluated_with() for name, run in named.items()},
+        {name: run.training_warnings() for name, run in named.items()},
     )
 
 
@@ -130,17 +120,15 @@ def show(out: Path, methods: Methods) -> None:
         lines += ["", recommended.sentence(), *(f"- {caveat}" for caveat in recommended.caveats)]
     for line in lines:
         console.print(line, highlight=False, markup=False)
-    console.print(f"report: {out / run_directory.PAGE}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"report: {out / PAGE}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _one_dataset(directories: list[Path]) -> DatasetSummary:
-    datasets = [evaluated_on(directory) for directory in directories]
-    for directory, dataset in zip(directories, datasets, strict=True):
+def _one_dataset(runs: list[RunDirectory]) -> DatasetSummary:
+    datasets = [run.dataset() for run in runs]
+    for run, dataset in zip(runs, datasets, strict=True):
         if dataset != datasets[0]:
-            first = f"{directories[0]} about {_in_words(datasets[0])}"
-            raise InputError(
-                f"{directory} is about {_in_words(dataset)}, {first}; a report shows one dataset"
-            )
+            first = f"{runs[0].path} about {_in_words(datasets[0])}"
+            raise InputError(f"{run.path} is about {_in_words(dataset)}, {first}; a report shows one dataset")
     return datasets[0]
 
 

@@ -23,8 +23,7 @@ from cwbc.data import activity, generated, load, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell
-from cwbc.grids.engine import Options
-from cwbc.grids.grid_progress import shown
+from cwbc.grids.engine import Options, shown
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.preparation import ROOT, DatasetCache, prepare
 from cwbc.paper import ITEMS, reproduction

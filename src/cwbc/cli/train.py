@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +15,8 @@ from cwbc.cli.session import Session, stoppable
 from cwbc.core.training import Interrupted
 from cwbc.data import activity, compatibility, read
 from cwbc.data.store import contained
-from cwbc.runs import run_directory
-from cwbc.runs.finished import evaluate_command, read_warnings
-from cwbc.runs.tracking import tracked
+from cwbc.runs.run_directory import RunDirectory
+from cwbc.runs.tracking import Tracking
 from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 from cwbc.system.progress import gauge, progress
@@ -57,24 +57,25 @@ def _train(command: Train, session: Session) -> None:
     directory = Path(command.training.out or f"runs/{contained(data.name)}/{method.name}")
     notes = plan.notes(command.dataset, recording, session.command_line)
     plan.check(data, [directory], notes)
-    done = run_directory.steps_done(directory)
+    run = RunDirectory(directory)
+    done = run.steps_done()
     for line in resume_lines(method.name, directory, training.steps):
         session.say(line)
     if done < training.steps:
         session.training = True
         title = f"training {method.name}"
         with (
-            tracked(plan.trackers, session.warn) as tracking,
+            contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking,
             progress(session.console, title, training.steps, "steps", done) as update_steps,
         ):
             train(
-                data, method, training, plan.seeds, directory, notes, update_steps,
-                session.is_stopping, plan.data_on(data), tracking,
+                data, method, training, plan.seeds, directory, notes, tracking,
+                progress=update_steps, should_stop=session.is_stopping, data_on=plan.data_on(data),
             )  # fmt: skip
         session.training = False
         if session.is_stopping():  # during the last chunk: everything is saved
             raise Interrupted
-    for text in read_warnings(directory):
+    for text in run.training_warnings():
         session.warn(f"{method.name}, {text}")
     session.say(f"trained: {directory}")
-    session.say(f"`{evaluate_command(directory)}` evaluates it")
+    session.say(f"`{run.evaluate_command()}` evaluates it")

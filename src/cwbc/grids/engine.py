@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import threading
@@ -14,26 +13,50 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from rich.console import Console
 
 from cwbc.core.device import Place, on_cpu
 from cwbc.core.training import Interrupted
 from cwbc.data import activity
 from cwbc.grids.cells import Cell
-from cwbc.grids.grid_progress import GridProgress, Show
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, check_room, groups, prepare
-from cwbc.grids.reuse import TrainedCells
+from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, TrainedCells, check_room, groups, prepare
 from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.policies import Policies
 from cwbc.runs.tracking import Tracking
-from cwbc.runs.training import train_together
+from cwbc.runs.training import Run, train_together
 from cwbc.system.errors import DivergenceError, InputError
-from cwbc.system.progress import TaskProgress
+from cwbc.system.progress import PLAIN_INTERVAL, TaskProgress, display
 
 # The message of these errors is enough; any other error is shown with its type and line.
 _IN_OWN_WORDS = (DivergenceError, InputError, OSError)
 _POLL = 1.0  # seconds between two looks at the cells of other processes
+
+
+@dataclasses.dataclass(frozen=True)
+class GridProgress:
+    """The progress of a grid."""
+
+    total: int
+    finished: int = 0
+    failed: int = 0
+    running: tuple[TaskProgress, ...] = ()
+    remark: str = ""  # about the grid as a whole, such as "waiting for another process"
+
+    @property
+    def overall(self) -> TaskProgress:
+        return TaskProgress("", self.finished + self.failed, self.total, "cells finished", self.failed)
+
+
+Show = Callable[[GridProgress], None]
+
+
+@contextlib.contextmanager
+def shown(console: Console, interval: float = PLAIN_INTERVAL) -> Iterator[Show]:
+    """Show a grid while it runs; yields a function that takes its progress."""
+    with display(console, interval=interval) as tasks:
+        yield lambda grid: tasks.show(grid.running, grid.overall, grid.remark)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,19 +99,22 @@ def run(
     Args:
         notes: stored in each cell's configuration, such as the command; they are not part of its hash.
     """
-    root, cache = Path(root), DatasetCache()
+    prepared, cache = prepare_all(cells, Path(root), notes, options)
+    return gather(prepared, settle(prepared, cache, options))
+
+
+def prepare_all(
+    cells: Sequence[Cell], root: Path, notes: Mapping[str, Any] | None, options: Options
+) -> tuple[list[Prepared], DatasetCache]:
+    """The prepared cells of a grid, with their data."""
 
     def reading(name: str) -> None:
         options.progress(GridProgress(len(cells), remark=activity(name)[0]))
 
+    cache = DatasetCache()
     prepared = prepare(cells, root, notes or {}, cache, reading)
     check_room(prepared, root)
-    return run_prepared(prepared, cache, options)
-
-
-def run_prepared(prepared: Sequence[Prepared], cache: DatasetCache, options: Options) -> Results:
-    """Train and evaluate prepared cells."""
-    return gather(prepared, settle(prepared, cache, options))
+    return prepared, cache
 
 
 def settle(prepared: Sequence[Prepared], cache: DatasetCache, options: Options) -> dict[Path, str]:
@@ -128,14 +154,14 @@ class _Engine:
                     self._settle(cell)
         while waiting := [cell for path, cell in self._cells.items() if path not in self._settled]:
             gpus = 0 if on_cpu() else len(jax.local_devices())
-            self._on_all_devices(collections.deque(groups(waiting, gpus)))
+            self._on_all_devices(groups(waiting, gpus))
             if len(self._settled) + len(waiting) == len(self._cells):  # other processes work on the others
                 self._show("waiting for another process")
                 self._stop_if_wanted()
                 time.sleep(_POLL)
 
-    def _on_all_devices(self, queue: collections.deque[list[Prepared]]) -> None:
-        devices = jax.local_devices()[: len(queue)]
+    def _on_all_devices(self, waiting: list[list[Prepared]]) -> None:
+        devices, queue = jax.local_devices()[: len(waiting)], iter(waiting)  # from which all devices take
         if len(devices) == 1:
             self._empty(queue)
             return
@@ -152,12 +178,8 @@ class _Engine:
                 self._abandoned.set()
                 raise
 
-    def _empty(self, queue: collections.deque[list[Prepared]]) -> None:
-        while True:
-            try:
-                group = queue.popleft()
-            except IndexError:  # another device took the last one
-                return
+    def _empty(self, queue: Iterator[list[Prepared]]) -> None:
+        for group in queue:
             self._stop_if_wanted()
             self._attempt(group)
 
@@ -237,16 +259,14 @@ class _Engine:
         progress(0)
         return train_together(
             data,
-            [each.cell.cell.method for each in mine],
+            [Run(each.cell.cell.method, each.cell.directory, each.tracking) for each in mine],
             first.cell.training,
             first.cell.seeds,
-            [each.cell.directory for each in mine],
             dict(first.notes),  # a group has one dataset and therefore one set of notes
-            progress,
-            self._should_stop,
-            self._options.data_on,
-            [each.tracking for each in mine],
-            check,
+            progress=progress,
+            should_stop=self._should_stop,
+            data_on=self._options.data_on,
+            before_writing=check,
         )
 
     def _evaluate(self, mine: _Mine, policies: Policies) -> None:
@@ -257,12 +277,11 @@ class _Engine:
             self._stop_if_wanted()
 
         progress(0)
-        conditioned, points = policies.spec.method.is_conditioned, len(cell.targets)
-        what = f"{points} target returns" if conditioned else "unconditioned"
-        rows = len(policies.seeds) * (points if conditioned else 1) * cell.cell.episodes
-        self._options.remark(f"{cell.cell.label}: {what}, {rows:,} episodes")
-        protocol = (cell.environment, cell.targets, cell.cell.episodes)
+        self._options.remark(
+            f"{cell.cell.label}: {policies.sweep_in_words(len(cell.targets), cell.cell.episodes)}"
+        )
         # Without charts, which take a tenth of an evaluation's time: `cwbc report` plots those of a cell.
+        protocol = (cell.environment, cell.targets, cell.cell.episodes)
         sweep, dataset = evaluate_run(cell.directory, policies, *protocol, progress, mine.lock.check)
         mine.tracking.show(sweep, dataset)
         self._settle(cell, mine.lock)

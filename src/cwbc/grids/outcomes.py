@@ -10,7 +10,6 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell
 from cwbc.grids.preparation import Prepared
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.finished import read_sweeps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,14 +55,11 @@ class Results:
 
 def gather(prepared: Sequence[Prepared], reasons: Mapping[Path, str]) -> Results:
     """Read the results of all cells but those that failed; `reasons` are by directory."""
-    failed = [each for each in prepared if each.directory in reasons]
-    return Results(
-        [_outcome(each) for each in prepared if each.directory not in reasons],
-        [Failure(each.cell, each.directory, reasons[each.directory]) for each in failed],
-    )
-
-
-def _outcome(prepared: Prepared) -> Outcome:
-    (sweep,) = read_sweeps([prepared.directory])
-    sweep = dataclasses.replace(sweep, method=prepared.cell.label)
-    return Outcome(prepared.cell, prepared.directory, sweep, prepared.dataset)
+    results = Results([], [])
+    for each in prepared:
+        if (reason := reasons.get(each.directory)) is not None:
+            results.failures.append(Failure(each.cell, each.directory, reason))
+        else:
+            sweep = dataclasses.replace(each.run.sweep(), method=each.cell.label)
+            results.outcomes.append(Outcome(each.cell, each.directory, sweep, each.dataset))
+    return results

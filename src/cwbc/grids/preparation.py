@@ -23,14 +23,14 @@ from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell
 from cwbc.results.sweeps import same_target
-from cwbc.runs import run_directory
-from cwbc.runs.finished import is_evaluated
+from cwbc.runs.configuration import identity
+from cwbc.runs.run_directory import CONFIG, METRICS, RunDirectory
 from cwbc.system.errors import InputError
+from cwbc.system.files import write_atomically
 from cwbc.system.progress import Progress
 from cwbc.system.tensor_files import CHECKPOINT
 
 ROOT = Path("runs/cells")
-DRIVERS = ".leases"  # hidden: a file per driver of a cluster, for as long as it runs
 _LARGEST_GROUP = 16  # more cells in one program are no faster
 
 
@@ -39,29 +39,24 @@ class Prepared:
     """A cell with everything that depends on its data."""
 
     cell: Cell
-    root: Path
+    directory: Path
     dataset: DatasetSummary
     environment: str
     targets: tuple[float, ...]
     notes: Mapping[str, Any]
-    name: str  # of its directory
     trained_as: str  # the fingerprint of its training
 
     @property
-    def directory(self) -> Path:
-        """Its run directory."""
-        return self.root / self.name
+    def run(self) -> RunDirectory:
+        """The files of its directory."""
+        return RunDirectory(self.directory)
 
     def is_finished(self) -> bool:
         """Whether it is evaluated with its target returns and episodes; damaged results do not count."""
-        if not is_evaluated(self.directory, self.environment, self.targets, self.cell.episodes):
+        if not self.run.is_evaluated(self.environment, self.targets, self.cell.episodes):
             return False
-        # Without a checkpoint the results count; with one, they must be those of the last step.
-        return not (self.directory / CHECKPOINT).exists() or self._is_trained()
-
-    def _is_trained(self) -> bool:
-        try:
-            return run_directory.steps_done(self.directory) == self.cell.training.steps
+        try:  # without a checkpoint the results count; with one, they must be those of the last step
+            return not self.run.has(CHECKPOINT) or self.run.steps_done() == self.cell.training.steps
         except InputError:  # damaged: another evaluation would not repair it
             return True
 
@@ -153,7 +148,7 @@ def _prepared(
 ) -> Prepared:
     assert data.environment is not None  # the cache refuses datasets without one
     targets = target_returns(cell, data.task, data.best)
-    # Not run_directory.configuration: it lists the devices, which initializes them in this process.
+    # Not runs.configuration: it lists the devices, which initializes them in this process.
     config = {
         "method": to_json(cell.method.fit(data)),
         "training": to_json(cell.training),
@@ -161,18 +156,18 @@ def _prepared(
         "horizon": data.horizon,
         "dataset": summary.to_json(),
     }
-    evaluated = {**run_directory.identity(config), "targets": targets, "episodes": cell.episodes}
+    evaluated = {**identity(config), "targets": targets, "episodes": cell.episodes}
     name = cell.label if by_label else _hashed(evaluated)[:16]
-    return Prepared(cell, root, summary, data.environment, targets, notes, name, trained_as(config))
+    return Prepared(cell, root / name, summary, data.environment, targets, notes, trained_as(config))
 
 
 def trained_as(config: dict[str, Any]) -> str:
     """The fingerprint of everything that a training depends on."""
-    return _hashed(run_directory.identity(config))
+    return _hashed(identity(config))
 
 
-def _hashed(identity: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(_canonical(identity), sort_keys=True).encode()).hexdigest()
+def _hashed(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(_canonical(value), sort_keys=True).encode()).hexdigest()
 
 
 def _canonical(value: Any) -> Any:
@@ -186,24 +181,17 @@ def _canonical(value: Any) -> Any:
 
 def target_returns(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
     """The target returns of a cell, ascending."""
-    additional = {rounded(fraction * best, abs(best)) for fraction in cell.fractions}
-    return tuple(sorted(additional | _swept(cell, task, best)))
-
-
-def _swept(cell: Cell, task: Task, best: float) -> set[float]:
-    if cell.targets is not None:
-        if not all(map(math.isfinite, cell.targets)):
-            raise InputError(f"{cell.label}: targets must be finite; got {list(cell.targets)}")
-        return {float(target) for target in cell.targets}
-    sweep = task.targets(best)
-    if cell.points is None:
-        return set(sweep)
-    marks = (best, task.expert_return, task.far_return)
-    always = {target for target in sweep if any(same_target(target, mark) for mark in marks)}
-    others = [target for target in sweep if target not in always]
-    count = min(max(cell.points - len(always), 0), len(others))
-    chosen = np.linspace(0, len(others) - 1, count).round().astype(int)
-    return always | {others[index] for index in chosen}
+    targets = set(task.targets(best)) if cell.targets is None else set(map(float, cell.targets))
+    if not all(map(math.isfinite, targets)):
+        raise InputError(f"{cell.label}: targets must be finite; got {list(cell.targets or ())}")
+    if cell.points is not None:
+        marks = (best, task.expert_return, task.far_return)
+        always = {target for target in targets if any(same_target(target, mark) for mark in marks)}
+        others = sorted(targets - always)
+        count = min(max(cell.points - len(always), 0), len(others))
+        chosen = np.linspace(0, len(others) - 1, count).round().astype(int)
+        targets = always | {others[index] for index in chosen}
+    return tuple(sorted(targets | {rounded(fraction * best, abs(best)) for fraction in cell.fractions}))
 
 
 def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
@@ -212,15 +200,61 @@ def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
     Only a GPU trains them faster than one by one. Groups are small enough to give cells to every GPU.
     """
     largest = min(math.ceil(len(prepared) / gpus), _LARGEST_GROUP) if gpus else 1
-    found: dict[Any, list[list[Prepared]]] = {}
+    open_groups: dict[Any, list[Prepared]] = {}
     ordered: list[list[Prepared]] = []
     for each in prepared:
         cell = each.cell
         method = (cell.method.form, cell.method.learner.reads)  # its numbers depend on the data
         alike = (cell.dataset, each.dataset.content_hash, cell.training, cell.seeds, *method)
-        lots = found.setdefault(alike, [])
-        if not lots or len(lots[-1]) == largest:
-            lots.append([])
-            ordered.append(lots[-1])
-        lots[-1].append(each)
+        if len(open_groups.get(alike, ())) in (0, largest):
+            open_groups[alike] = []
+            ordered.append(open_groups[alike])
+        open_groups[alike].append(each)
     return ordered
+
+
+class TrainedCells:
+    """Cells that differ only in their target returns or episodes share one training."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, str | None] = {}  # fingerprints by directory; None: no run of this version
+        self._lock = threading.Lock()  # one thread per device calls `reuse`
+
+    def reuse(self, cell: Prepared, before_writing: Callable[[], None]) -> None:
+        """Copy the parameters of a cell with the same training into a cell without parameters.
+
+        The configuration, which records the hardware and versions of the training, and the metrics are copied
+        as well.
+        """
+        if cell.run.holds_work():
+            return
+        with self._lock:
+            for directory in cell.directory.parent.iterdir():
+                if directory not in self._known and os.path.exists(directory / CHECKPOINT):
+                    self._known[directory] = _trained_as(directory)
+            alike = [directory for directory, known in self._known.items() if known == cell.trained_as]
+        for directory in alike:
+            if files := _parameters(directory, cell.cell.training.steps):
+                cell.directory.mkdir(exist_ok=True)
+                for name, content in files.items():
+                    write_atomically(cell.directory / name, content, before_writing)
+                return
+
+
+def _trained_as(directory: Path) -> str | None:
+    try:
+        return trained_as(RunDirectory(directory).config())
+    except (OSError, InputError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _parameters(directory: Path, steps: int) -> dict[str, bytes]:
+    """The files of a finished training, in the order to write them; empty where it is not finished."""
+    try:
+        if RunDirectory(directory).steps_done() < steps:
+            return {}
+        # A configuration alone is a start that training resumes from, should this be interrupted.
+        paths = [directory / name for name in (CONFIG, METRICS, CHECKPOINT)]
+        return {path.name: path.read_bytes() for path in paths if path.exists()}
+    except (OSError, InputError):  # gone or damaged
+        return {}

@@ -12,25 +12,25 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cwbc import envs
 from cwbc.core.device import Device, use_device
 from cwbc.core.training import Interrupted
-from cwbc.data import activity, generated, store
+from cwbc.data import generated, store
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell
 from cwbc.grids.clusters import connected, resources
-from cwbc.grids.engine import DEFAULTS, Options
-from cwbc.grids.grid_progress import GridProgress, Show
+from cwbc.grids.engine import DEFAULTS, GridProgress, Options
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.preparation import DRIVERS, ROOT, DatasetCache, Prepared, check_room, groups, prepare
-from cwbc.runs import locks, run_directory
+from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, groups, prepare
+from cwbc.runs import locks
 from cwbc.system.errors import InputError
 from cwbc.system.progress import TaskProgress
 
+DRIVERS = ".leases"  # hidden, beside the cells: a file per driver, for as long as it runs
 _RETRIES = 5  # of a task whose worker or node died
 _POLL = 1.0  # seconds between looks at the directories
 _PATIENCE = 60.0  # seconds for workers to save, or for a shared file system to show their files
@@ -54,20 +54,15 @@ def run(
     """
     root = Path(root).resolve()
     cells = [dataclasses.replace(cell, dataset=_anywhere(cell.dataset)) for cell in cells]
-
-    def reading(name: str) -> None:
-        options.progress(GridProgress(len(cells), remark=activity(name)[0]))
-
-    prepared = prepare(cells, root, notes or {}, DatasetCache(), reading)
-    check_room(prepared, root)
+    prepared, _ = engine.prepare_all(cells, root, notes, options)
     unique = {each.directory: each for each in prepared}
     waiting = [each for each in unique.values() if not each.is_finished()]
     reasons: dict[Path, str] = {}
     if waiting:
         with connected(address) as ray, _sign(root) as sign:
-            driver = _Driver(ray, sign, len(unique), waiting, options.progress, reasons)
-            driver.submit(notes or {}, options.lock_seconds, device)
-            driver.watch(options.should_stop)
+            driver = _Driver(ray, sign, len(unique), waiting, options, reasons)
+            driver.submit(notes or {}, device)
+            driver.watch()
     options.progress(GridProgress(len(unique), len(unique) - len(reasons), len(reasons)))
     return gather(prepared, reasons)
 
@@ -81,45 +76,48 @@ class _Driver:
         sign: Path,
         total: int,
         waiting: list[Prepared],
-        show: Show,
+        options: Options,
         reasons: dict[Path, str],
     ) -> None:
         self._ray, self._sign, self._total, self._waiting = ray, sign, total, waiting
-        self._show_progress, self._reasons = show, reasons
+        self._options, self._reasons = options, reasons
         self._tasks: dict[Any, list[Prepared]] = {}
         self._finished = total - len(waiting)
 
-    def submit(self, notes: Mapping[str, Any], lock_seconds: float, device: Device | None) -> None:
+    def submit(self, notes: Mapping[str, Any], device: Device | None) -> None:
         """Submit all cells to the cluster; each group that one program trains is a task."""
         gpus, needs = resources(self._ray, device)
-        computed_on: Device = "gpu" if gpus else "cpu"
         # Ray ends a GPU worker after each task: only this releases the GPU's memory.
         task = self._ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
-        place = str(store.root().resolve()) if store.VARIABLE in os.environ else None
         for group in groups(self._waiting, gpus):
-            names = [each.directory.name for each in group]
-            parts = [each.cell for each in group]
-            size = generated.generated_steps(parts[0].dataset)
-            environment = group[0].environment
+            cells = [each.cell for each in group]
             order = _Order(
-                parts, names, self._sign, dict(notes), lock_seconds, computed_on, place, size, environment
+                cells,
+                [each.directory.name for each in group],
+                self._sign,
+                dict(notes),
+                self._options.lock_seconds,
+                "gpu" if gpus else "cpu",
+                str(store.root().resolve()) if store.VARIABLE in os.environ else None,
+                generated.generated_steps(cells[0].dataset),
+                group[0].environment,
             )
-            self._tasks[task.options(name=f"cwbc {parts[0].label}").remote(order)] = group
+            self._tasks[task.options(name=f"cwbc {cells[0].label}").remote(order)] = group
 
-    def watch(self, should_stop: Callable[[], bool]) -> None:
+    def watch(self) -> None:
         """Wait for all tasks, and show their progress."""
         while self._tasks:
             ready, _ = self._ray.wait(list(self._tasks), num_returns=1, timeout=_POLL)
             for task in ready:
                 self._settle(task, self._tasks.pop(task))
             self._show()
-            if self._tasks and should_stop():
+            if self._tasks and self._options.should_stop():
                 self._stop()
 
     def _settle(self, task: Any, group: list[Prepared]) -> None:
         errors = self._ray.exceptions
         try:
-            report: _Report = self._ray.get(task)
+            host, reasons = self._ray.get(task)
         except errors.RayTaskError as error:
             cause = error.cause or error
             self._fail(group, f"{type(cause).__name__}: {cause}")
@@ -127,18 +125,18 @@ class _Driver:
         except errors.RayError as error:
             self._fail(group, f"its worker died, and so did {_RETRIES} more: {type(error).__name__}")
             return
-        if not report.saw:
+        if reasons is None:
             raise InputError(
-                f"{self._sign.parent.parent} cannot be seen from {report.host}; cells need a directory that "
-                "all nodes of the cluster share"
+                f"{self._sign.parent.parent} cannot be seen from {host}; cells need a directory that all "
+                "nodes of the cluster share"
             )
         for each in group:
-            if each.directory.name in report.reasons:
-                self._fail([each], f"{report.reasons[each.directory.name]} (on {report.host})")
+            if (reason := reasons.get(each.directory.name)) is not None:
+                self._fail([each], f"{reason} (on {host})")
             elif _appears(each):
                 self._finished += 1
             else:
-                self._fail([each], f"{report.host} finished it, but its results cannot be seen here")
+                self._fail([each], f"{host} finished it, but its results cannot be seen here")
 
     def _fail(self, group: list[Prepared], reason: str) -> None:
         """Record a failure; some cells of the group may be finished already."""
@@ -150,14 +148,19 @@ class _Driver:
         """Let running tasks save their work; tasks that have not started end at once."""
         # Not ray.cancel: if the task ends at the same moment, it crashes the driver (Ray 2.60).
         self._sign.unlink(missing_ok=True)
-        if running := [task for task, group in self._tasks.items() if any(map(_is_running, group))]:
+        running = [
+            task
+            for task, group in self._tasks.items()
+            if any(locks.is_locked(each.directory) for each in group)
+        ]
+        if running:
             self._ray.wait(running, num_returns=len(running), timeout=_PATIENCE)
         raise Interrupted
 
     def _show(self) -> None:
         cells = [each for group in self._tasks.values() for each in group]
-        running = tuple(_running(each) for each in cells if _is_running(each))
-        self._show_progress(GridProgress(self._total, self._finished, len(self._reasons), running))
+        running = tuple(_running(each) for each in cells if locks.is_locked(each.directory))
+        self._options.progress(GridProgress(self._total, self._finished, len(self._reasons), running))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,20 +178,11 @@ class _Order:
     environment: str  # of the dataset, which the user has allowed
 
 
-@dataclasses.dataclass(frozen=True)
-class _Report:
-    """The output of a task; the results are on disk."""
-
-    host: str
-    saw: bool = True  # whether the directory of the cells is visible
-    reasons: dict[str, str] = dataclasses.field(default_factory=dict)
-
-
-def _work(order: _Order) -> _Report:
-    """Run a task on a worker."""
+def _work(order: _Order) -> tuple[str, dict[str, str] | None]:
+    """Run a task on a worker: its host, and why cells failed; None where their directory is not visible."""
     host = socket.gethostname()
     if not order.sign.exists():
-        return _Report(host, saw=False)
+        return host, None
     if order.store is not None:
         os.environ[store.VARIABLE] = order.store
     envs.allow(order.environment)
@@ -200,16 +194,16 @@ def _work(order: _Order) -> _Report:
             generated.DatasetSpec.of(name, order.size).generate()
         prepared = prepare(order.cells, order.sign.parent.parent, order.notes, cache)
     except (InputError, OSError) as error:
-        return _Report(host, reasons=dict.fromkeys(order.names, str(error)))
+        return host, dict.fromkeys(order.names, str(error))
     if [each.directory.name for each in prepared] != order.names:
-        other = f"{order.cells[0].dataset} is not the same data there, or cwbc not the same version"
-        return _Report(host, reasons=dict.fromkeys(order.names, other))
+        other = f"{name} is not the same data there, or cwbc not the same version"
+        return host, dict.fromkeys(order.names, other)
     try:
         wanted = Options(should_stop=lambda: not order.sign.exists(), lock_seconds=order.lock_seconds)
         reasons = engine.settle(prepared, cache, wanted)
     except Interrupted:
-        return _Report(host, reasons=dict.fromkeys(order.names, "stopped"))
-    return _Report(host, reasons={path.name: reason for path, reason in reasons.items()})
+        return host, dict.fromkeys(order.names, "stopped")
+    return host, {path.name: reason for path, reason in reasons.items()}
 
 
 @contextlib.contextmanager
@@ -240,14 +234,9 @@ def _appears(cell: Prepared) -> bool:
     return True
 
 
-def _is_running(cell: Prepared) -> bool:
-    return locks.is_locked(cell.directory)
-
-
 def _running(cell: Prepared) -> TaskProgress:
     """The progress of a cell on a worker, read from its directory."""
-    name, steps = f"{cell.cell.dataset} {cell.cell.label}", cell.cell.training.steps
-    rows = run_directory.read_metrics(cell.directory)
+    name, steps, rows = f"{cell.cell.dataset} {cell.cell.label}", cell.cell.training.steps, cell.run.metrics()
     step = rows[-1]["step"] if rows else 0
     if step == steps:
         return TaskProgress(f"evaluating {name}")

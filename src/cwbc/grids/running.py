@@ -10,9 +10,8 @@ from typing import Literal
 
 from cwbc.core.training import Interrupted
 from cwbc.grids.cells import Cell, several
-from cwbc.grids.engine import Options
+from cwbc.grids.engine import Options, shown
 from cwbc.grids.engine import run as run_here
-from cwbc.grids.grid_progress import shown
 from cwbc.grids.outcomes import Results
 from cwbc.grids.preparation import ROOT
 from cwbc.system.console import PlainConsole, say

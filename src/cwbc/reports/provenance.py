@@ -9,17 +9,20 @@ from cwbc.core.methods import to_json
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
-from cwbc.runs import run_directory
-from cwbc.runs.finished import provenance, read_history, read_warnings
+from cwbc.runs.configuration import settings
+from cwbc.runs.finished import provenance
 from cwbc.runs.histories import TrainingHistory
+from cwbc.runs.run_directory import RunDirectory
 
 
 def provenance_of(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """How at least one cell came about, for people to read; empty words where that is not known."""
-    directories = list(dict.fromkeys(outcome.directory for outcome in outcomes))  # labels may share a cell
-    seconds = sum(run_directory.training_seconds(directory) or 0.0 for directory in directories)
-    cells = f"all {len(directories)} cells" if len(directories) > 1 else "the one cell"
-    return provenance(directories) | {"training time": f"{seconds:,.0f} s for {cells}"}
+    runs = list(
+        dict.fromkeys(RunDirectory(outcome.directory) for outcome in outcomes)
+    )  # labels may share one
+    seconds = sum(run.training_seconds() or 0.0 for run in runs)
+    cells = f"all {len(runs)} cells" if len(runs) > 1 else "the one cell"
+    return provenance(runs) | {"training time": f"{seconds:,.0f} s for {cells}"}
 
 
 def warnings_of(outcomes: Sequence[Outcome]) -> list[str]:
@@ -27,7 +30,7 @@ def warnings_of(outcomes: Sequence[Outcome]) -> list[str]:
     return [
         f"{outcome.cell.dataset}, {outcome.cell.label}: {text}"
         for outcome in outcomes
-        for text in read_warnings(outcome.directory)
+        for text in RunDirectory(outcome.directory).training_warnings()
     ]
 
 
@@ -35,7 +38,8 @@ def histories_of(outcomes: Sequence[Outcome]) -> dict[str, dict[str, TrainingHis
     """How cells were trained, by dataset and label."""
     found: dict[str, dict[str, TrainingHistory]] = {}
     for outcome in outcomes:
-        found.setdefault(outcome.cell.dataset, {})[outcome.cell.label] = read_history(outcome.directory)
+        history = RunDirectory(outcome.directory).history()
+        found.setdefault(outcome.cell.dataset, {})[outcome.cell.label] = history
     return found
 
 
@@ -63,7 +67,7 @@ def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
     values: dict[str, dict[str, None]] = {}
     for cell in cells:
         parts = {"method": to_json(cell.method), "training": to_json(cell.training), "seeds": cell.seeds}
-        named = {"method": cell.method.name, **run_directory.settings(parts), "episodes": cell.episodes}
+        named = {"method": cell.method.name, **settings(parts), "episodes": cell.episodes}
         for name, value in named.items():
             values.setdefault(name, {})[_words(value)] = None
     return {name: list(found) for name, found in values.items()}

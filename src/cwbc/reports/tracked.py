@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cwbc.grids.outcomes import Outcome
 from cwbc.results.dataset_names import distinct_names, file_names
-from cwbc.runs import run_directory
-from cwbc.runs.tracking import tensorboard, tracked
+from cwbc.runs.run_directory import RunDirectory
+from cwbc.runs.tracking import Tracking, tensorboard
 
 FOLDER = "tracked"  # in that of the report: event files go by dataset and label, where cells go by hashes
 
@@ -31,11 +32,10 @@ def show(
     datasets = distinct_names(outcome.cell.dataset for outcome in outcomes)
     folders = file_names(datasets.values())
     labels = file_names(outcome.cell.label for outcome in outcomes)
-    with tracked(trackers, warn) as tracking:
+    with contextlib.closing(Tracking(trackers, warn)) as tracking:
         for outcome in outcomes:
-            cell = outcome.cell
+            cell, run = outcome.cell, RunDirectory(outcome.directory)
             place = folder / folders[datasets[cell.dataset]] / labels[cell.label]
-            config = {**run_directory.read_config(outcome.directory), "label": cell.label}
-            tracking.begin(place, config, run_directory.read_metrics(outcome.directory))
+            tracking.begin(place, {**run.config(), "label": cell.label}, run.metrics())
             tracking.show(outcome.sweep, outcome.dataset)
             tracking.close()

@@ -10,8 +10,7 @@ from pathlib import Path
 from cwbc.grids.outcomes import Outcome
 from cwbc.reports.report import File, ReportDocument
 from cwbc.reports.tables import csv_text
-from cwbc.runs.finished import is_run
-from cwbc.runs.run_directory import CELLS, PAGE, SUMMARY
+from cwbc.runs.run_directory import CELLS, PAGE, SUMMARY, RunDirectory
 from cwbc.system.errors import InputError
 from cwbc.system.files import is_aside, read_json, write_together
 
@@ -26,7 +25,7 @@ def check(out: Path, item: str | None, other: str) -> None:
         other: what to give instead, such as another --out.
     """
     others = [path for path in out.glob("*") if path.is_file() and not is_aside(path)]
-    if any(is_run(path) for path in out.glob("*") if path.is_dir()):
+    if any(RunDirectory(path).is_run() for path in out.glob("*") if path.is_dir()):
         raise InputError(f"{out} holds cells; give another {other}")
     if not others:
         return

@@ -17,9 +17,9 @@ from cwbc.data import compatibility
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
-from cwbc.runs import run_directory
-from cwbc.runs.finished import read_warnings
+from cwbc.runs.configuration import versions
 from cwbc.runs.policies import Policies
+from cwbc.runs.run_directory import RunDirectory
 from cwbc.runs.summary import summary_of, write_results
 from cwbc.system.errors import InputError, require
 
@@ -94,11 +94,10 @@ def evaluate_run(
         progress: called with the number of timesteps done.
         before_writing: may raise, and then nothing is written.
     """
-    sweep = evaluate(policies, environment, targets, episodes, progress=progress)
-    stored = DatasetSummary.from_json(run_directory.read_config(directory)["dataset"])
+    run, sweep = RunDirectory(directory), evaluate(policies, environment, targets, episodes, 0, progress)
+    stored = DatasetSummary.from_json(run.config()["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)
-    versions, warnings = run_directory.versions(), read_warnings(directory)
-    methods = evaluated([sweep], dataset, {sweep.method: warnings})
-    summary = summary_of(methods, dataset, {sweep.method: versions})
+    methods = evaluated([sweep], dataset, {sweep.method: run.training_warnings()})
+    summary = summary_of(methods, dataset, {sweep.method: versions()})
     write_results(directory, [sweep], summary, before_replacing=before_writing)
     return sweep, dataset

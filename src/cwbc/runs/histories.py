@@ -22,19 +22,19 @@ class TrainingHistory:
     @classmethod
     def of(cls, config: Mapping[str, Any], metrics: list[dict[str, Any]]) -> TrainingHistory:
         """The history from the files of a run, without damaged rows."""
-        # Without a regularizer the prediction loss is the whole loss, and some versions store only that.
-        seeds, rows, last = len(config["seeds"]), [], 0
+        seeds, steps, losses = len(config["seeds"]), [0], []
         for row in metrics:
-            losses, step = row.get("prediction", row.get("loss", ())), row["step"]
-            if len(losses) == seeds and last < step <= config["training"]["steps"]:
-                rows.append((step, losses))
-                last = step
-        sampled = config.get("drawn")
+            # Without a regularizer the prediction loss is the whole loss, and some versions store only that.
+            values, step = row.get("prediction", row.get("loss", ())), row["step"]
+            if len(values) == seeds and steps[-1] < step <= config["training"]["steps"]:
+                steps.append(step)
+                losses.append(values)
+        sampled = config["drawn"]
         if sampled and not 0 <= min(sampled) <= max(sampled) <= 1.001:  # no fractions
             sampled = None
         return cls(
-            np.array([step for step, _ in rows], np.int64),
-            np.array([losses for _, losses in rows], np.float64).reshape(-1, seeds),
+            np.array(steps[1:], np.int64),
+            np.array(losses, np.float64).reshape(-1, seeds),
             config["method"]["weighting"],
             None if sampled is None else tuple(sampled),
         )

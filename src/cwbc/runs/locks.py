@@ -15,10 +15,7 @@ import json
 import os
 import threading
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from cwbc.system import processes
 from cwbc.system.errors import InputError
@@ -32,44 +29,39 @@ class LockLost(RuntimeError):
     """Another process has taken over, since this one did not renew its lock."""
 
 
-@contextlib.contextmanager
-def locked(directory: Path) -> Iterator[Lock]:
-    """Lock a run directory against other processes; the lock of a killed process is free."""
-    lock = acquire(directory)
-    if lock is None:
-        raise InputError(f"another process is working in {directory}; wait for it")
-    with lock:
-        yield lock
-
-
 def acquire(directory: Path, seconds: float = SECONDS) -> Lock | None:
     """The lock of a run directory, or None while it is locked by another process."""
     folder = directory / FOLDER
     if folder.is_symlink():
         raise InputError(f"{folder} is a symbolic link, and is not written to; remove it")
-    last, path = _last(folder)
-    if path is not None and _is_locked(path, seconds):
+    found = _numbers(folder)
+    if found and _is_locked(folder / str(found[-1]), seconds):
         return None
-    path, owner = folder / str(last + 1), {**_myself(), "seconds": seconds, "token": uuid.uuid4().hex}
+    number, pid, token = (found or [0])[-1] + 1, os.getpid(), uuid.uuid4().hex
+    path, owner = (
+        folder / str(number),
+        {"host": processes.host(), "pid": pid, "started": processes.started(pid)},
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x") as file:
-            json.dump(owner, file)
+            json.dump({**owner, "seconds": seconds, "token": token}, file)
     except (FileExistsError, FileNotFoundError):  # another process was faster, to lock or to finish
         return None
-    if _last(folder)[0] != last + 1:  # others have locked it since it was read above
+    *earlier, last = _numbers(folder) or [0]
+    if last != number:  # others have locked it since it was read above
         path.unlink(missing_ok=True)
         return None
-    for old in _numbered(folder)[:-1]:
+    for old in earlier:
         # In ascending order: an owner whose file still exists then also sees its successor's.
-        old.unlink(missing_ok=True)
-    return Lock(path, owner["token"], seconds)
+        (folder / str(old)).unlink(missing_ok=True)
+    return Lock(path, token, seconds)
 
 
 def is_locked(directory: Path, seconds: float = SECONDS) -> bool:
     """Whether a process has locked the directory."""
-    path = _last(directory / FOLDER)[1]
-    return path is not None and _is_locked(path, seconds)
+    found = _numbers(directory / FOLDER)
+    return bool(found) and _is_locked(directory / FOLDER / str(found[-1]), seconds)
 
 
 @dataclasses.dataclass
@@ -81,13 +73,9 @@ class Lock:
     seconds: float
 
     def __post_init__(self) -> None:
-        self._over = threading.Event()
+        self._directory, self._over = self.path.parent.parent, threading.Event()
         self._beat = threading.Thread(target=self._renew, daemon=True, name=f"lock {self._directory.name}")
         self._beat.start()
-
-    @property
-    def _directory(self) -> Path:
-        return self.path.parent.parent
 
     def check(self) -> None:
         """Raise LockLost if another process has taken over."""
@@ -123,9 +111,7 @@ class Lock:
     def __enter__(self) -> Lock:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
     def _renew(self) -> None:
@@ -134,56 +120,31 @@ class Lock:
                 os.utime(self.path)
 
 
-def _numbered(folder: Path) -> list[Path]:
-    """The files of all owners, the latest last."""
+def _numbers(folder: Path) -> list[int]:
+    """The numbers of all owners, the latest last."""
     try:
-        names = [name for name in os.listdir(folder) if name.isdecimal()]
+        return sorted(int(name) for name in os.listdir(folder) if name.isdecimal())
     except FileNotFoundError:
         return []
-    return [folder / name for name in sorted(names, key=int)]
-
-
-def _last(folder: Path) -> tuple[int, Path | None]:
-    """The highest number, and its file."""
-    files = _numbered(folder)
-    return (int(files[-1].name), files[-1]) if files else (0, None)
 
 
 def _is_locked(path: Path, seconds: float) -> bool:
-    owner = _owner(path)
-    try:
-        here = owner["host"] == processes.host()
-        if here and not processes.is_running(int(owner["pid"]), owner["started"]):
-            return False
-        seconds = float(owner["seconds"])
-    except (KeyError, TypeError, ValueError):
-        pass  # incomplete, or of another version: the time since its last renewal decides
-    try:
-        silent = _now(path.parent) - path.stat().st_mtime
-    except FileNotFoundError:
-        return False
-    return silent <= seconds
-
-
-def _owner(path: Path) -> dict[str, Any]:
-    """The contents of an owner's file; empty where it is incomplete or gone."""
+    """Whether the owner in this file has the lock; `seconds` are those of an owner whose file has none."""
     try:
         owner = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return owner if isinstance(owner, dict) else {}
-
-
-def _now(folder: Path) -> float:
-    """The time by the clock of the file system: those of two hosts may differ."""
-    probe = folder / f".now-{uuid.uuid4().hex}"
-    probe.touch(exist_ok=False)
+        if owner["host"] == processes.host() and not processes.is_running(
+            int(owner["pid"]), owner["started"]
+        ):
+            return False
+        seconds = float(owner["seconds"])
+    except (OSError, KeyError, TypeError, ValueError):
+        pass  # incomplete, or of another version: the time since its last renewal decides
+    # By the clock of the file system: those of two hosts may differ.
+    probe = path.with_name(f".now-{uuid.uuid4().hex}")
     try:
-        return probe.stat().st_mtime
+        probe.touch(exist_ok=False)
+        return probe.stat().st_mtime - path.stat().st_mtime <= seconds
+    except FileNotFoundError:
+        return False
     finally:
-        probe.unlink()
-
-
-def _myself() -> dict[str, Any]:
-    pid = os.getpid()
-    return {"host": processes.host(), "pid": pid, "started": processes.started(pid)}
+        probe.unlink(missing_ok=True)

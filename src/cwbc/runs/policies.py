@@ -20,13 +20,29 @@ from cwbc.core.layers import Parameters
 from cwbc.core.methods import Training, to_json
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Vector
-from cwbc.runs.run_directory import RunProgress, read_config, read_metrics
+from cwbc.runs.run_directory import RunDirectory, read_progress
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
 
 _STATISTICS = ("observation_mean", "observation_deviation")  # names of tensors in files
+
+
+class _Described(TypedDict):
+    design: dict[str, Any]
+    about: dict[str, Any]
+
+
+class _About(TypedDict):
+    """The provenance of a run's policies."""
+
+    dataset: str
+    content_hash: str
+    environment: str | None
+    lowest_return: float
+    best_return: float
+
 
 _act = jax.jit(act, static_argnums=0)
 
@@ -115,12 +131,9 @@ class Policy:
     def load(cls, path: str | os.PathLike[str], seed: int | None = None) -> Policy:
         """The policy of a saved file, or of one seed (by default the first) of a run directory."""
         path = Path(path)
-        if path.is_dir():
-            return Policies.load(path).policy(seed)
         if not path.exists():
             raise InputError(f"no policy at {path}: no such file or run directory")
-        description = tensor_files.read_description(path)
-        if "step" in description:  # the checkpoint of a run
+        if path.is_dir() or "step" in tensor_files.read_description(path):  # a run, or its checkpoint
             return Policies.load(path).policy(seed)
         loaded = _read(path)
         if seed is not None and loaded.about.get("seed") != seed:
@@ -148,47 +161,33 @@ class Policies:
         parameters = jax.tree.map(lambda x: x[row], self.parameters)
         return Policy(self.spec, parameters, {**self.about, "seed": seed})
 
+    def sweep_in_words(self, targets: int, episodes: int) -> str:
+        """An evaluation of these policies, such as "5 target returns, 100 episodes"."""
+        conditioned = self.spec.method.is_conditioned
+        rows = len(self.seeds) * (targets if conditioned else 1) * episodes
+        return f"{f'{targets} target returns' if conditioned else 'unconditioned'}, {rows:,} episodes"
+
     @classmethod
     def load(cls, run: str | os.PathLike[str]) -> Policies:
         """The policies of a run whose training has finished, by its directory or its checkpoint."""
-        path = Path(run)
-        path = path if path.is_file() else path / CHECKPOINT
+        given = Path(run)
+        path = given if given.is_file() else given / CHECKPOINT
         if not path.exists():
             raise InputError(f"{run} holds no trained run: {CHECKPOINT} is missing")
-        description = tensor_files.read_description(path)
-        if "step" not in description:
+        if "step" not in tensor_files.read_description(path):
             raise InputError(f"{path} is a policy, not a run's checkpoint")
-        progress = RunProgress.read(path)
-        steps = progress.steps
-        if path != Path(run):
+        progress = read_progress(path)
+        seeds, steps, metrics = tuple(progress["seeds"]), progress["steps"], list[dict[str, Any]]()
+        if path != given:
+            metrics = RunDirectory(given).metrics()
             with contextlib.suppress(InputError):  # the checkpoint is enough where it was copied alone
-                steps = max(steps, read_config(path.parent)["training"]["steps"])
-        if progress.step < steps:
-            done = f"{progress.step} of {steps} steps"
+                steps = max(steps, RunDirectory(given).config()["training"]["steps"])
+        if progress["step"] < steps:
+            done = f"{progress['step']} of {steps} steps"
             raise InputError(f"{run}: training has stopped at {done}; run the same command to finish it")
-        loaded = _read(path, progress.seeds)
-        if path == Path(run):
-            return loaded
-        method = to_json(loaded.spec.method)
-        warnings = training_warnings(read_metrics(path.parent), loaded.seeds, method)
+        loaded = _read(path, seeds)
+        warnings = training_warnings(metrics, seeds, to_json(loaded.spec.method))
         return dataclasses.replace(loaded, warnings=tuple(warnings))
-
-
-class _Described(TypedDict):
-    """The description of a policy's file."""
-
-    design: dict[str, Any]
-    about: dict[str, Any]
-
-
-class _About(TypedDict):
-    """The provenance of a run's policies."""
-
-    dataset: str
-    content_hash: str
-    environment: str | None
-    lowest_return: float
-    best_return: float
 
 
 def statistics(spec: PolicySpec) -> dict[str, NDArray[Any]]:
@@ -198,7 +197,9 @@ def statistics(spec: PolicySpec) -> dict[str, NDArray[Any]]:
 
 def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     """The policies of a file, without the optimizer's state; without seeds, one that is not stacked."""
-    tensors, description = tensor_files.read(path, _acts)
+    tensors, description = tensor_files.read(
+        path, lambda name: name.startswith("parameters/") or name in _STATISTICS
+    )
     described = decode(_Described, description, f"{path}, description")
     if seeds:
         decode(_About, described["about"], f"{path}, about")
@@ -217,9 +218,11 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
         return spec.method.learner.initialize(spec, Training(), key).parameters
 
     key = jax.random.key(0)
-    initial_of = (jax.vmap(initial), jax.random.split(key, len(seeds))) if seeds else (initial, key)
     try:
-        like = jax.eval_shape(*initial_of)
+        if seeds:
+            like = jax.eval_shape(jax.vmap(initial), jax.random.split(key, len(seeds)))
+        else:
+            like = jax.eval_shape(initial, key)
     except (TypeError, ValueError, OverflowError) as error:  # impossible sizes
         raise InputError(f"{path}, design: no network has these sizes: {error}") from error
     parameters = tensor_files.unflatten(path, "parameters", like, tensors)
@@ -237,11 +240,6 @@ def _checked_statistics(path: Path, tensors: dict[str, NDArray[Any]], size: int)
             f"{path}: the tensor observation_deviation has {std.min()}; expected only more than 0"
         )
     return mean, std
-
-
-def _acts(name: str) -> bool:
-    """Whether acting needs a tensor; those of the optimizer are for training only."""
-    return name.startswith("parameters/") or name in _STATISTICS
 
 
 def _numbers(values: Any) -> NDArray[np.float64] | None:

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import hashlib
-import importlib.metadata
 import json
 import os
-import platform
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
-from cwbc.core.trajectories import Trajectories
+from cwbc.core.diagnostics import training_warnings
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.sweeps import Sweep, read_results
 from cwbc.runs import locks
+from cwbc.runs.configuration import differences, identity, read_config
+from cwbc.runs.histories import TrainingHistory
 from cwbc.runs.tracking import Tracking, tensorboard
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.files import is_aside, read_json
 from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
-
-if TYPE_CHECKING:
-    from cwbc.core.methods import Training
-    from cwbc.core.policy_spec import PolicySpec
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
@@ -41,351 +36,268 @@ CELLS = "cells.csv"  # of a report about a grid: where its runs are
 REPORT = ("reliability.png", "training.png", "returns.png", "scores.md", "scores.csv", PAGE)
 _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
-_VERSIONED = ("cwbc", "jax", "jaxlib", "optax", "numpy", "mujoco", "gymnasium")
 
 
-def configuration(
-    data: Trajectories, spec: PolicySpec, settings: Training, seeds: tuple[int, ...], notes: dict[str, Any]
-) -> dict[str, Any]:
-    """Everything needed to repeat a training; `notes` are stored, but are not part of a run's identity."""
-    import jax  # imported here, since reading a finished run does not need it
-
-    from cwbc.core.methods import to_json
-
-    dataset = DatasetSummary.of(data)
-    return {
-        "method": to_json(spec.method),
-        "training": to_json(settings),
-        "seeds": list(seeds),
-        "horizon": spec.horizon,
-        "dataset": dataset.to_json(),
-        "drawn": _sampled(data, spec, dataset),
-        "notes": notes,
-        "versions": versions(),
-        "hardware": {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
-    }
-
-
-def versions() -> dict[str, str]:
-    """The installed versions, on which results may depend."""
-    installed = {name: importlib.metadata.version(name) for name in _VERSIONED}
-    return {**installed, "python": platform.python_version(), "source": _source()}
-
-
-@functools.cache
-def _source() -> str:
-    """A hash of this package's code, which changes between two releases."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
-
-
-def _sampled(data: Trajectories, spec: PolicySpec, dataset: DatasetSummary) -> list[float]:
-    """The fraction of sampled trajectories in each bin of the return histogram, for reports without data."""
-    probabilities = spec.method.weighting.probabilities(data)
-    return np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)[0].tolist()
-
-
-def check_same(directory: Path, config: dict[str, Any], overwrite: bool = False) -> None:
-    """Refuse a directory with other files, and a run with other settings unless `overwrite`."""
-    _check_place(directory)
-    if not (directory / CONFIG).exists():
-        return
-    changes = _changes(directory, config)
-    if changes.keys() == {"training.steps"} and trains_on(directory, config["training"]["steps"]):
-        if (directory / CHECKPOINT).exists() and not overwrite:
-            check_resumable(directory, RunProgress.read(directory / CHECKPOINT))
-        return
-    if changes and holds_work(directory) and not overwrite:
-        scale, fitted = (
-            changes.get(_SCALE),
-            [name for name in changes if name.startswith("method.condition.")],
-        )
-        if scale is not None:  # the other settings of the condition follow from it
-            changes = {name: pair for name, pair in changes.items() if name not in fitted}
-            changes["condition_scale"] = (scale[0] or "paper", scale[1] or "paper")
-        different = [f"{name} was {old!r}, now {new!r}" for name, (old, new) in changes.items()]
-        problem = f"{directory} holds a run with other settings: {'; '.join(different[:4])}"
-        remedy = "give another directory (--out), or remove this one to start over (--overwrite)"
-        if different[1:] == [] and scale is not None:
-            remedy += f"; --condition-scale {scale[0] or 'paper'} resumes it"
-        was, now = (each["dataset"]["environment"] for each in (read_config(directory), config))
-        if now and not was:  # its time limit may change which episodes are truncated, and so the data
-            command = shlex.join(["cwbc", "evaluate", str(directory), "--env", now])
-            remedy += f"; `{command}` evaluates the trained run"
-        raise InputError(f"{problem}; {remedy}")
-
-
-def check_trainable(directory: Path) -> None:
-    """Refuse to train where there are results without their parameters."""
-    if (directory / CHECKPOINT).exists() or not any(
-        (directory / name).exists() for name in (SUMMARY, RESULTS)
-    ):
-        return
-    raise InputError(
-        f"{directory} holds results without the parameters that they were evaluated with, so nothing can "
-        "resume there; remove it to start over"
-    )
-
-
-def _changes(directory: Path, config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The settings in which a run differs from `config`: was and now, by name."""
-    found = differences(identity(read_config(directory)), identity(config))
-    if None in found.get("dataset.environment", ()):
-        # Naming the environment does not make another run: its effects on training are compared separately.
-        del found["dataset.environment"]
-    return found
-
-
-def holds_work(directory: Path) -> bool:
-    """Whether a run has a checkpoint or results, or metrics of a finished training."""
-    if any((directory / name).exists() for name in (CHECKPOINT, SUMMARY, RESULTS)):
-        return True
-    rows = read_metrics(directory)
-    return bool(rows) and bool(rows[-1]["step"] >= read_config(directory)["training"]["steps"])
-
-
-def _check_place(directory: Path) -> None:
-    if (directory / CONFIG).exists() or not directory.exists():
-        return
-    if not directory.is_dir():
-        raise InputError(f"{directory} is a file, and a run needs a directory; give another (--out)")
-    if not all(
-        is_aside(path) or path.name == locks.FOLDER or _EARLIER.fullmatch(path.name)
-        for path in directory.iterdir()
-    ):
-        raise InputError(f"{directory} is not empty and holds no run; give another directory (--out)")
-
-
-@contextlib.contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Lock a run directory against other processes; the lock of a killed process is free."""
-    _check_place(directory)
-    with locks.locked(directory):
-        yield
-
-
-def discard_other(directory: Path, config: dict[str, Any]) -> None:
-    """Remove the files of a run with other settings, and no other files."""
-    if (directory / CONFIG).exists() and _changes(directory, config):
-        # The configuration is removed last: if interrupted, the directory can be discarded again.
-        tensorboard.discard(directory)
-        for folder in filter(_is_earlier_evaluation, directory.iterdir()):
-            for name in (SUMMARY, RESULTS, *REPORT):
-                (folder / name).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # it has other files
-                folder.rmdir()
-        for name in (SUMMARY, RESULTS, CHECKPOINT, METRICS, *REPORT, CONFIG):
-            (directory / name).unlink(missing_ok=True)
-
-
-def steps_done(directory: Path) -> int:
-    """The steps of a run's checkpoint; 0 without one."""
-    path = directory / CHECKPOINT
-    return RunProgress.read(path).step if path.exists() else 0
+class _Row(TypedDict):
+    step: int
+    seconds: float
 
 
 class _Progress(TypedDict):
-    """The fields about training in the description of a checkpoint."""
-
     seeds: list[int]
     step: int
     steps: int
 
 
 @dataclasses.dataclass(frozen=True)
-class RunProgress:
-    """The training progress of a checkpoint."""
+class RunDirectory:
+    """The files of one run."""
 
-    seeds: tuple[int, ...]
-    step: int  # done
-    steps: int  # to do in all
-    resumable: bool  # whether it has the optimizer's state
+    path: Path
 
-    @classmethod
-    def read(cls, path: Path) -> RunProgress:
-        """The progress in a checkpoint, checked against the counts of its optimizer."""
-        counts, description = tensor_files.read(path, _is_count)
-        found = decode(_Progress, description, f"{path}, description")
-        seeds, step, steps = tuple(found["seeds"]), found["step"], found["steps"]
-        if not 0 <= step <= steps:
-            raise InputError(f"{path}, description.step is {step}; expected 0 to {steps}")
-        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
-            raise InputError(f"{path}, description.seeds is no list of different seeds from 0 to 2^32 - 1")
-        for name, count in counts.items():
-            if count.shape != (len(seeds),) or (count != step).any():
-                found_counts = np.unique(count).tolist()[:3]
-                raise InputError(f"{path} is damaged: it says step {step}, but {name} counts {found_counts}")
-        return cls(seeds, step, steps, bool(counts))
+    def has(self, *names: str) -> bool:
+        """Whether one of these files exists."""
+        return any((self.path / name).exists() for name in names)
+
+    def is_run(self) -> bool:
+        """Whether this is a run: it has parameters or, where these were removed, results."""
+        # os.path: a directory without read permission is no run, and no error.
+        is_evaluated = os.path.exists(self.path / SUMMARY) and holds(self.path / CONFIG, "method")
+        return os.path.exists(self.path / CHECKPOINT) or is_evaluated
+
+    def config(self) -> dict[str, Any]:
+        """The configuration, with the type of every field checked."""
+        return read_config(self.path / CONFIG)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of the metrics, without incomplete or damaged ones."""
+        path, rows = self.path / METRICS, []
+        try:
+            data = path.read_bytes() if path.is_file() else b""
+        except OSError:  # metrics are not essential
+            return []
+        for line in data.splitlines():
+            with contextlib.suppress(ValueError, RecursionError, InputError):
+                row = decode(_Row, json.loads(line), "row")
+                losses = {name: value for name, value in row.items() if name not in ("step", "seconds")}
+                rows.append(row | decode(dict[str, list[float]], losses, "row"))
+        return rows
+
+    def training_seconds(self) -> float | None:
+        """The training time over all sessions; None where the metrics are gone.
+
+        The time of runs that were trained together is divided by their number.
+        """
+        rows = self.metrics()
+        return rows[-1]["seconds"] if rows else None
+
+    def training_warnings(self) -> list[str]:
+        """The warnings about the training."""
+        config = self.config()
+        return training_warnings(self.metrics(), config["seeds"], config["method"])
+
+    def history(self) -> TrainingHistory:
+        """The training history."""
+        return TrainingHistory.of(self.config(), self.metrics())
+
+    def steps_done(self) -> int:
+        """The steps of the checkpoint; 0 without one."""
+        return read_progress(self.path / CHECKPOINT)["step"] if self.has(CHECKPOINT) else 0
+
+    def trains_on(self, steps: int) -> bool:
+        """Whether the run was started with fewer steps, so that its training continues to these."""
+        return self.has(CONFIG) and self.config()["training"]["steps"] < steps
+
+    def holds_work(self) -> bool:
+        """Whether there is a checkpoint or results, or metrics of a finished training."""
+        if self.has(CHECKPOINT, SUMMARY, RESULTS):
+            return True
+        rows = self.metrics()
+        return bool(rows) and bool(rows[-1]["step"] >= self.config()["training"]["steps"])
+
+    def lock(self) -> locks.Lock:
+        """Lock the directory against other processes; the lock of a killed process is free."""
+        self._check_place()
+        lock = locks.acquire(self.path)
+        if lock is None:
+            raise InputError(f"another process is working in {self.path}; wait for it")
+        return lock
+
+    def track(self, tracking: Tracking) -> None:
+        """Start tracking, with the configuration and the metrics so far."""
+        tracking.begin(self.path, self.config(), self.metrics())
+
+    def check_same(self, config: dict[str, Any], overwrite: bool = False) -> None:
+        """Refuse a directory with other files, and a run with other settings unless `overwrite`."""
+        self._check_place()
+        changes = self._changes(config)
+        if changes.keys() == {"training.steps"} and self.trains_on(config["training"]["steps"]):
+            return
+        if not changes or overwrite or not self.holds_work():
+            return
+        remedy = "give another directory (--out), or remove this one to start over (--overwrite)"
+        if _SCALE in changes:  # the other settings of the condition follow from it
+            was, now = (scale or "paper" for scale in changes[_SCALE])
+            changes = {
+                name: pair for name, pair in changes.items() if not name.startswith("method.condition.")
+            }
+            remedy += "" if changes else f"; --condition-scale {was} resumes it"
+            changes["condition_scale"] = (was, now)
+        different = [f"{name} was {old!r}, now {new!r}" for name, (old, new) in changes.items()]
+        environment = config["dataset"]["environment"]
+        if environment and not self.config()["dataset"]["environment"]:
+            # Its time limit may change which episodes are truncated, and so the data.
+            command = shlex.join(["cwbc", "evaluate", str(self.path), "--env", environment])
+            remedy += f"; `{command}` evaluates the trained run"
+        raise InputError(f"{self.path} holds a run with other settings: {'; '.join(different[:4])}; {remedy}")
+
+    def check_trainable(self) -> None:
+        """Refuse to train where there are results without their parameters."""
+        if self.has(SUMMARY, RESULTS) and not self.has(CHECKPOINT):
+            raise InputError(
+                f"{self.path} holds results without the parameters that they were evaluated with, so nothing "
+                "can resume there; remove it to start over"
+            )
+
+    def discard_other(self, config: dict[str, Any]) -> None:
+        """Remove the files of a run with other settings, and no other files."""
+        if not self._changes(config):
+            return
+        tensorboard.discard(self.path)
+        for folder in self.path.iterdir():
+            if _EARLIER.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+                for name in (SUMMARY, RESULTS, *REPORT):
+                    (folder / name).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # it has other files
+                    folder.rmdir()
+        # The configuration is removed last: if interrupted, the directory can be discarded again.
+        for name in (SUMMARY, RESULTS, CHECKPOINT, METRICS, *REPORT, CONFIG):
+            (self.path / name).unlink(missing_ok=True)
+
+    def earlier_evaluation(self, step: int) -> Path:
+        """The folder of an evaluation after `step` steps of a run that was trained further."""
+        return self.path / f"after-{step}-steps"
+
+    def sweep(self) -> Sweep:
+        """The results of the evaluation."""
+        found = read_results(self.path / RESULTS)
+        if len(found) != 1:
+            raise InputError(f"{self.path / RESULTS} holds {len(found)} methods; a run has one")
+        return found[0]
+
+    def dataset(self) -> DatasetSummary:
+        """The dataset of the results, with the environment of their evaluation."""
+        path = self.path / SUMMARY
+        if not path.exists():
+            config = self.config()
+            if self.steps_done() < config["training"]["steps"]:
+                command = config["notes"].get("command", "the command that began it")
+                raise InputError(f"{self.path} is not trained to its end yet; this resumes it:\n{command}")
+            raise InputError(f"{self.path} is not evaluated yet; `{self.evaluate_command()}` does it")
+        try:
+            return DatasetSummary.from_json(decode(dict[str, Any], read_json(path), "summary").get("dataset"))
+        except (InputError, FileNotFoundError) as error:  # the latter, if it is just replaced
+            text = str(error)
+            raise InputError(text if text.startswith(str(path)) else f"{path} is damaged: {text}") from error
+
+    def evaluated_in(self) -> str | None:
+        """The environment of the evaluation; None where it is missing or damaged."""
+        with contextlib.suppress(InputError):
+            return self.dataset().environment if self.has(SUMMARY) else None
+        return None
+
+    def evaluate_command(self) -> str:
+        """The command line that evaluates the run."""
+        environment = self.config()["dataset"]["environment"] or self.evaluated_in() or "ID"
+        # An environment in the run's files is used without --env only if it needs no import.
+        option = ["--env", environment] if environment == "ID" or ":" in environment else []
+        return shlex.join(["cwbc", "evaluate", str(self.path), *option])
+
+    def evaluated_with(self) -> dict[str, str]:
+        """The versions that evaluated the run; empty where they were not stored."""
+        try:
+            (versions,) = read_json(self.path / SUMMARY)["measured_with"].values()
+            return dict(decode(dict[str, str], versions, "versions"))
+        except (OSError, InputError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def is_evaluated(self, environment: str, targets: tuple[float, ...], episodes: int) -> bool:
+        """Whether there are results with these settings; damaged results do not count."""
+        try:
+            return self.has(SUMMARY) and not self._otherwise(environment, targets, episodes)
+        except InputError:
+            return False
+
+    def check_results(self, environment: str, targets: tuple[float, ...], episodes: int) -> None:
+        """Refuse to replace results that were evaluated with different settings."""
+        if not self.has(SUMMARY):
+            return
+        try:
+            found = self._otherwise(environment, targets, episodes)
+        except InputError as error:  # damaged results may still be of use to the user
+            raise InputError(f"{error}; --overwrite evaluates {self.path} again") from error
+        if found:
+            what = f"{self.path / RESULTS} was evaluated with different settings"
+            raise InputError(f"{what}: {', '.join(found)}; --overwrite replaces it")
+
+    def _otherwise(self, environment: str, targets: tuple[float, ...], episodes: int) -> list[str]:
+        """The settings in which the results differ from these."""
+        sweep, seeds, was = self.sweep(), self.config()["seeds"], self.dataset().environment
+        evaluated, each = tuple(sweep.targets.tolist()), sweep.returns.shape[2]
+        found = []
+        if set(sweep.seeds.tolist()) != set(seeds):
+            found.append(_numbers("seeds", sweep.seeds, seeds))
+        if was != environment:
+            found.append(f"in {was}, now in {environment}")
+        if sweep.takes_target and evaluated != targets:
+            found.append(_numbers("target returns", evaluated, targets))
+        if each != episodes:
+            found.append(f"{each} episodes each, now {episodes}")
+        return found
+
+    def _changes(self, config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """The settings in which the run, if there is one, differs from `config`: was and now, by name."""
+        found = differences(identity(self.config()), identity(config)) if self.has(CONFIG) else {}
+        if None in found.get("dataset.environment", ()):
+            # Naming the environment does not make another run: its effects on training are compared.
+            del found["dataset.environment"]
+        return found
+
+    def _check_place(self) -> None:
+        if self.has(CONFIG) or not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise InputError(f"{self.path} is a file, and a run needs a directory; give another (--out)")
+        for path in self.path.iterdir():
+            if not (is_aside(path) or path.name == locks.FOLDER or _EARLIER.fullmatch(path.name)):
+                raise InputError(f"{self.path} is not empty and holds no run; give another directory (--out)")
 
 
-def _is_count(name: str) -> bool:
-    return name.startswith("optimizer/") and name.endswith("/count")
+def read_progress(checkpoint: Path) -> _Progress:
+    """The seeds and steps of a checkpoint, checked against the counts of its optimizer."""
+    counts, description = tensor_files.read(
+        checkpoint, lambda name: name.startswith("optimizer/") and name.endswith("/count")
+    )
+    found: _Progress = decode(_Progress, description, f"{checkpoint}, description")
+    seeds, step, steps = found["seeds"], found["step"], found["steps"]
+    if not 0 <= step <= steps:
+        raise InputError(f"{checkpoint}, description.step is {step}; expected 0 to {steps}")
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
+        raise InputError(f"{checkpoint}, description.seeds is no list of different seeds from 0 to 2^32 - 1")
+    for name, count in counts.items():
+        if count.shape != (len(seeds),) or (count != step).any():
+            counted = np.unique(count).tolist()[:3]
+            raise InputError(f"{checkpoint} is damaged: it says step {step}, but {name} counts {counted}")
+    return found
 
 
-def training_seconds(directory: Path) -> float | None:
-    """The training time of a run over all its sessions; None where its metrics are gone.
-
-    The time of runs that were trained together is divided by their number.
-    """
-    rows = read_metrics(directory)
-    return rows[-1]["seconds"] if rows else None
-
-
-def track(directory: Path, tracking: Tracking) -> None:
-    """Start tracking a run, with its configuration and its metrics so far."""
-    tracking.begin(directory, read_config(directory), read_metrics(directory))
-
-
-def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The rows of a run's metrics, without incomplete or damaged ones."""
+def holds(path: Path, *keys: str) -> bool:
+    """Whether a JSON file has one of these keys."""
     try:
-        data = (directory / METRICS).read_bytes() if (directory / METRICS).is_file() else b""
-    except OSError:  # metrics are not essential
-        return []
-    rows = []
-    for line in data.splitlines():
-        with contextlib.suppress(ValueError, RecursionError, InputError):
-            row = decode(_Row, json.loads(line), "row")
-            losses = {name: value for name, value in row.items() if name not in _Row.__annotations__}
-            rows.append(row | decode(dict[str, list[float]], losses, "row"))
-    return rows
+        return any(key in read_json(path) for key in keys)
+    except (OSError, InputError, TypeError):
+        return False
 
 
-class _Row(TypedDict):
-    """The fields of a metrics row besides its losses over seeds."""
-
-    step: int
-    seconds: float
-
-
-class _Weighting(TypedDict, total=False):
-    kind: str
-    top_fraction: float
-
-
-class _Method(TypedDict):
-    name: str
-    weighting: _Weighting
-
-
-class _Training(TypedDict):
-    steps: int
-    batch_size: int
-
-
-class _Hardware(TypedDict):
-    device: str
-    cores: int | None
-
-
-class _Session(TypedDict):
-    versions: dict[str, str]
-    hardware: _Hardware
-
-
-_Notes = TypedDict("_Notes", {"command": str, "dataset from": str, "preset": str}, total=False)
-
-
-class _Optional(TypedDict, total=False):
-    drawn: list[float] | None
-    later_sittings: list[_Session]
-    first_steps: int
-
-
-class _Config(_Session, _Optional):
-    """The fields of config.json that are read again without the data."""
-
-    method: _Method
-    training: _Training
-    seeds: list[int]
-    horizon: int
-    dataset: dict[str, Any]
-    notes: _Notes
-
-
-def read_config(directory: Path) -> dict[str, Any]:
-    """The configuration of a run, with the type of every field checked."""
-    path = directory / CONFIG
-    try:
-        config = read_json(path)
-    except FileNotFoundError:
-        raise InputError(f"{directory} is not a run directory: {CONFIG} is missing") from None
-    if not isinstance(config, dict) or "method" not in config:
-        raise InputError(f"{path} does not describe a run")
-    config = decode(_Config, config, f"{path}: config")
-    for place, counts in (("seeds", config["seeds"]), ("training.steps", [config["training"]["steps"]])):
-        if not counts or min(counts) < (place != "seeds"):
-            raise InputError(f"{path}: config.{place} is {counts}")
-    try:
-        DatasetSummary.from_json(config["dataset"])
-    except InputError as error:
-        raise InputError(f"{path} is damaged: {error}") from error
-    return config
-
-
-def first_steps(config: dict[str, Any]) -> int:
-    """The steps of a run's first training; later commands may have extended it."""
-    return int(config.get("first_steps", config["training"]["steps"]))
-
-
-def trains_on(directory: Path, steps: int) -> bool:
-    """Whether a run was started with fewer steps, so that its training continues to these."""
-    return (directory / CONFIG).exists() and read_config(directory)["training"]["steps"] < steps
-
-
-def check_resumable(directory: Path, progress: RunProgress) -> None:
-    """Refuse to continue from a checkpoint without the optimizer's state."""
-    if progress.step and not progress.resumable:
-        raise InputError(
-            f"{directory} was trained to its end, {progress.step:,} steps, by a version of cwbc that did not "
-            "store the optimizer's state, so its training cannot continue; give another directory (--out), "
-            "or start over (--overwrite)"
-        )
-
-
-def earlier_evaluation(directory: Path, step: int) -> Path:
-    """The folder of an evaluation after `step` steps of a run that was trained further."""
-    return directory / f"after-{step}-steps"
-
-
-def _is_earlier_evaluation(path: Path) -> bool:
-    return bool(_EARLIER.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
-
-
-def sessions(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """The versions and hardware of all sessions in which a run was trained, without repetitions."""
-    first = {name: config[name] for name in ("versions", "hardware")}
-    return [first, *config.get("later_sittings", [])]
-
-
-def identity(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings that identify a training, without its name and hardware."""
-    dataset = config["dataset"]
-    return {
-        "method": {name: value for name, value in config["method"].items() if name != "name"},
-        **{name: config[name] for name in ("training", "seeds", "horizon")},
-        "dataset": {name: dataset[name] for name in ("content_hash", "environment")},
-    }
-
-
-def settings(config: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run's method and training, by the names that `cwbc.train` has for them."""
-    parts = [*(part for part in config["method"].values() if isinstance(part, dict)), config["training"]]
-    named = {name: value for part in parts for name, value in part.items() if name != "kind"}
-    return {**named, "seeds": len(config["seeds"])}
-
-
-def differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
-    """The differences of two JSON values: was and now, by path."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return {
-            name: pair
-            for key in {**old, **new}
-            for name, pair in differences(
-                old.get(key), new.get(key), f"{path}.{key}" if path else key
-            ).items()
-        }
-    return {} if old == new else {path: (old, new)}
+def _numbers(what: str, was: Sized, now: Sized) -> str:
+    return f"{len(was)} {what}, now {len(now)}{' others' if len(was) == len(now) else ''}"

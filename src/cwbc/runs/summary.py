@@ -44,20 +44,15 @@ def write_results(
         before_replacing: may raise, and then nothing is written.
     """
     results = results_text(sweeps, DatasetSummary.from_json(summary["dataset"]).task)
+    try:
+        known = read_json(directory / SUMMARY)["dataset"] == summary["dataset"]
+        is_new = not known or read_text(directory / RESULTS) != results
+    except (OSError, InputError, KeyError, TypeError):
+        is_new = True
     contents: dict[str, str | bytes | None] = {RESULTS: results}
-    is_new = not _holds(directory, results, summary["dataset"])
-    if is_new:
-        contents |= dict.fromkeys(REPORT)  # it is about other results
+    contents |= dict.fromkeys(REPORT) if is_new else {}  # a report is about other results
     # The summary is written last: where it exists, the other files are complete.
     contents |= {**(report or {}), SUMMARY: json.dumps(summary, indent=2, allow_nan=False) + "\n"}
     files = {directory / name: content for name, content in contents.items()}
+    # Results that are there already must survive an interruption; others must not keep their summary.
     write_together(files, before_replacing, withdrawn=[directory / SUMMARY] if is_new else [])
-
-
-def _holds(directory: Path, results: str, dataset: dict[str, Any]) -> bool:
-    """Whether a directory has these results already: an interruption must not lose them."""
-    try:
-        stored = read_json(directory / SUMMARY)["dataset"]
-        return bool(stored == dataset) and read_text(directory / RESULTS) == results
-    except (OSError, InputError, KeyError, TypeError):
-        return False

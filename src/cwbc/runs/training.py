@@ -5,9 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
+import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
+
+import jax
+import jax.numpy as jnp
 
 from cwbc.core import training
 from cwbc.core.device import Place
@@ -15,12 +20,43 @@ from cwbc.core.diagnostics import training_warnings
 from cwbc.core.memory import check_training
 from cwbc.core.methods import Method, Training, as_begun, to_json
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.training import Trainee
+from cwbc.core.spaces import Discrete
+from cwbc.core.training import Row, Trainee
 from cwbc.core.trajectories import Trajectories
-from cwbc.runs.checkpointing import Checkpointer
+from cwbc.runs.configuration import configuration, differences, first_steps, sessions
 from cwbc.runs.policies import Policies, statistics
-from cwbc.runs.run_directory import configuration, locked, read_metrics, track
+from cwbc.runs.run_directory import (
+    CONFIG,
+    METRICS,
+    REPORT,
+    RESULTS,
+    SUMMARY,
+    RunDirectory,
+    read_progress,
+)
 from cwbc.runs.tracking import Tracking
+from cwbc.system import tensor_files
+from cwbc.system.errors import InputError
+from cwbc.system.files import open_to_append, write_atomically
+from cwbc.system.tensor_files import CHECKPOINT
+
+
+class Control(TypedDict, total=False):
+    """The arguments of `core.training.train` that callers may give."""
+
+    progress: Callable[[int], None] | None
+    should_stop: Callable[[], bool]
+    data_on: Place | None
+    before_writing: Callable[[], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A method to train, with its directory if it has one."""
+
+    method: Method
+    directory: Path | None = None
+    tracking: Tracking = dataclasses.field(default_factory=Tracking)
 
 
 def train(
@@ -30,115 +66,34 @@ def train(
     seeds: tuple[int, ...],
     directory: Path | None = None,
     notes: dict[str, Any] | None = None,
-    progress: Callable[[int], None] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-    data_on: Place | None = None,
     tracking: Tracking | None = None,
+    **control: Unpack[Control],
 ) -> Policies:
     """`train_together` of one method, with its directory locked."""
-    directories = None if directory is None else [directory]
-    trackings = None if tracking is None else [tracking]
-    with contextlib.nullcontext() if directory is None else locked(directory):
-        (policies,) = train_together(
-            data, [method], settings, seeds, directories, notes, progress, should_stop, data_on, trackings
-        )
+    run = Run(method, directory, tracking or Tracking())
+    with contextlib.nullcontext() if directory is None else RunDirectory(directory).lock():
+        (policies,) = train_together(data, [run], settings, seeds, notes, **control)
     return policies
 
 
 def train_together(
     data: Trajectories,
-    methods: Sequence[Method],
+    runs: Sequence[Run],
     settings: Training,
     seeds: tuple[int, ...],
-    directories: Sequence[Path] | None = None,
     notes: dict[str, Any] | None = None,
-    progress: Callable[[int], None] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-    data_on: Place | None = None,
-    trackings: Sequence[Tracking] | None = None,
-    before_writing: Callable[[], None] = lambda: None,
+    **control: Unpack[Control],
 ) -> list[Policies]:
     """Train methods of one form in one program; with directories, resume interrupted runs.
 
     The caller locks the directories.
-
-    Args:
-        progress: called with the number of steps done, on average where some are ahead of others.
-        should_stop: called between chunks; if it returns true, states are saved, and Interrupted ends it.
-        data_on: where the data is stored, with the same result; by default the device if it has room.
-        before_writing: called before files are written; may raise, and then they are not.
     """
-    for method in methods:
-        check_training(PolicySpec.fit(method, data, settings), settings, len(seeds))
+    specs = [PolicySpec.fit(run.method, data, settings) for run in runs]
+    for spec in specs:
+        check_training(spec, settings, len(seeds))
+    before_writing = control.get("before_writing", lambda: None)
     before_writing()
-    places: Sequence[Path | None] = directories or [None] * len(methods)
-    watched = trackings or [Tracking() for _ in methods]
-    runs = [
-        _Run.begin(data, method, settings, seeds, place, notes or {}, tracking, before_writing)
-        for method, place, tracking in zip(methods, places, watched, strict=True)
-    ]
-    trainees = [run.trainee for run in runs]
-    training.train(data, trainees, settings, progress, should_stop, data_on, before_writing)
-    return [run.policies() for run in runs]
-
-
-@dataclasses.dataclass
-class _Run:
-    """One method during its training, with its directory if it has one."""
-
-    trainee: Trainee
-    about: dict[str, Any]
-    metrics: list[dict[str, Any]]  # of all its sessions
-
-    @classmethod
-    def begin(
-        cls,
-        data: Trajectories,
-        method: Method,
-        settings: Training,
-        seeds: tuple[int, ...],
-        directory: Path | None,
-        notes: dict[str, Any],
-        tracking: Tracking,
-        before_writing: Callable[[], None],
-    ) -> _Run:
-        spec, about = PolicySpec.fit(method, data, settings), _about(data)
-        state, metrics = training.initialize(spec, settings, seeds), list[dict[str, Any]]()
-        if directory is None:
-            begun = as_begun(spec.method, settings.steps)
-            return cls(Trainee(spec, begun, seeds, state, record=metrics.append), about, metrics)
-        description = {
-            "design": spec.to_json(),
-            "seeds": list(seeds),
-            "steps": settings.steps,
-            "about": about,
-        }
-        config = configuration(data, spec, settings, seeds, notes)
-        checkpointer = Checkpointer(directory, config, description)
-        state, step, seconds = checkpointer.resume(state, statistics(spec))
-        spec = dataclasses.replace(spec, actions=checkpointer.actions or spec.actions)
-        metrics += read_metrics(directory)
-        track(directory, tracking)
-
-        def record(row: dict[str, Any]) -> None:
-            metrics.append(row)
-            checkpointer.record(row)
-            tracking.record(row)
-
-        def save(state: Any, step: int) -> None:
-            checkpointer.save(state, step, statistics(spec), before_writing)
-
-        begun = as_begun(spec.method, checkpointer.first_steps)
-        return cls(Trainee(spec, begun, seeds, state, step, seconds, record, save), about, metrics)
-
-    def policies(self) -> Policies:
-        trainee = self.trainee
-        warnings = training_warnings(self.metrics, trainee.seeds, to_json(trainee.method))
-        return Policies(trainee.spec, trainee.state.parameters, trainee.seeds, self.about, tuple(warnings))
-
-
-def _about(data: Trajectories) -> dict[str, Any]:
-    return {
+    about = {
         "dataset": data.name,
         "content_hash": data.content_hash,
         "environment": data.environment,
@@ -146,3 +101,140 @@ def _about(data: Trajectories) -> dict[str, Any]:
         "best_return": data.best,
         "cwbc": importlib.metadata.version("cwbc"),
     }
+    configs = [configuration(data, spec, settings, seeds, notes or {}) for spec in specs]
+    begun = [
+        _begin(run, spec, settings, config, about, before_writing)
+        for run, spec, config in zip(runs, specs, configs, strict=True)
+    ]
+    training.train(data, [trainee for trainee, _ in begun], settings, **control)
+    return [
+        Policies(
+            trainee.spec,
+            trainee.state.parameters,
+            seeds,
+            about,
+            tuple(training_warnings(rows, seeds, to_json(trainee.method))),
+        )
+        for trainee, rows in begun
+    ]
+
+
+def _begin(
+    run: Run,
+    spec: PolicySpec,
+    settings: Training,
+    config: dict[str, Any],
+    about: dict[str, Any],
+    before_writing: Callable[[], None],
+) -> tuple[Trainee, list[Row]]:
+    """A method at the step to train from, and the rows of its metrics, which grow in training."""
+    seeds = tuple(config["seeds"])
+    state, rows = training.initialize(spec, settings, seeds), list[Row]()
+    if run.directory is None:
+        begun = as_begun(spec.method, settings.steps)
+        return Trainee(spec, begun, seeds, state, record=rows.append), rows
+    directory = RunDirectory(run.directory)
+    spec, state, step = _resume(directory, config, spec, state)
+    rows += directory.metrics()
+    directory.track(run.tracking)
+    description = {
+        "design": spec.to_json(),
+        "seeds": config["seeds"],
+        "steps": settings.steps,
+        "about": about,
+    }
+
+    def record(row: Row) -> None:
+        rows.append(row)
+        with open_to_append(directory.path / METRICS) as file:
+            file.write(f"{json.dumps(row)}\n".encode())
+        run.tracking.record(row)
+
+    def save(state: Any, step: int) -> None:
+        tensors = statistics(spec)  # with the whole state: more steps may follow, even for a finished run
+        for field in dataclasses.fields(state):
+            tensors |= tensor_files.flatten(field.name, getattr(state, field.name))
+        path = directory.path / CHECKPOINT
+        tensor_files.write(path, tensors, {**description, "step": step}, before_writing)
+
+    begun = as_begun(spec.method, first_steps(directory.config()))
+    seconds = rows[-1]["seconds"] if rows else 0.0
+    return Trainee(spec, begun, seeds, state, step, seconds, record, save), rows
+
+
+def _resume(
+    run: RunDirectory, config: dict[str, Any], spec: PolicySpec, initial: Any
+) -> tuple[PolicySpec, Any, int]:
+    """The specification, state and step to train from: the checkpoint's, or the initial ones."""
+    run.check_same(config)
+    run.path.mkdir(parents=True, exist_ok=True)
+    path, metrics = run.path / CHECKPOINT, run.path / METRICS
+    if not path.exists():
+        run.check_trainable()
+        run.discard_other(config)
+        metrics.unlink(missing_ok=True)
+        _write_config(run, config)
+        return spec, initial, 0
+    step = read_progress(path)["step"]
+    tensors, description = tensor_files.read(path)
+    spec = _checked(run, config, spec, description)
+    state = {
+        field.name: tensor_files.unflatten(path, field.name, getattr(initial, field.name), tensors)
+        for field in dataclasses.fields(initial)
+    }
+    if step < config["training"]["steps"] or run.trains_on(config["training"]["steps"]):
+        _continue(run, config, step)
+    rows = [row for row in run.metrics() if row["step"] <= step]
+    write_atomically(metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
+    return spec, jax.tree.map(jnp.asarray, dataclasses.replace(initial, **state)), step
+
+
+def _checked(
+    run: RunDirectory, config: dict[str, Any], spec: PolicySpec, description: dict[str, Any]
+) -> PolicySpec:
+    """The specification with the bounds on actions of the first training; another run's is refused."""
+    path = run.path / CHECKPOINT
+    was = PolicySpec.from_json(description.get("design"), f"{path}, design")
+    # If the logs lack the highest actions, only the environment knows the number of actions.
+    old, new = (each.size if isinstance(each, Discrete) else None for each in (was.actions, spec.actions))
+    if old != new:
+        raise InputError(
+            f"{run.path} was trained for {old} actions, now there are {new}; "
+            "give another directory (--out), or remove this one to start over"
+        )
+    if was.actions.size == spec.actions.size:  # the environment, which has bounds, may be known only now
+        spec = dataclasses.replace(spec, actions=was.actions)
+    was = dataclasses.replace(was, method=dataclasses.replace(was.method, name=spec.method.name))
+    before = was.to_json() | {"seeds": description["seeds"]}
+    if different := differences(before, spec.to_json() | {"seeds": config["seeds"]}):
+        changes = "; ".join(f"{name} was {old!r}, now {new!r}" for name, (old, new) in different.items())
+        raise InputError(f"{path} is of another run than {CONFIG} beside it: {changes}")
+    return spec
+
+
+def _continue(run: RunDirectory, config: dict[str, Any], step: int) -> None:
+    """Add this session to the configuration, and set the evaluation of fewer steps aside."""
+    stored, (session,) = run.config(), sessions(config)
+    now, (_, *later) = {**stored}, sessions(stored)
+    if session not in sessions(stored):
+        now["later_sittings"] = [*later, session]
+    if run.trains_on(config["training"]["steps"]):
+        _set_evaluation_aside(run, step)
+        now |= {name: config[name] for name in ("training", "notes")} | {"first_steps": first_steps(stored)}
+    if now != stored:
+        _write_config(run, now)
+
+
+def _set_evaluation_aside(run: RunDirectory, step: int) -> None:
+    """Move the evaluation after fewer steps into a folder of its own."""
+    found = [name for name in (SUMMARY, RESULTS, *REPORT) if run.has(name)]
+    folder = run.earlier_evaluation(step)
+    if found and folder.is_symlink():
+        raise InputError(f"{folder} is a symbolic link, and nothing is moved through it; remove it")
+    for name in found:  # the summary first: without it, no other file counts as an evaluation
+        folder.mkdir(exist_ok=True)
+        os.replace(run.path / name, folder / name)
+
+
+def _write_config(run: RunDirectory, config: dict[str, Any]) -> None:
+    write_atomically(run.path / CONFIG, json.dumps(config, indent=2) + "\n")

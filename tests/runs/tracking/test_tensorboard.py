@@ -1,4 +1,4 @@
-"""Event files as TensorBoard's own reader finds them, which checks every checksum."""
+"""Event files as TensorBoard's own reader finds them; published checksums, and a record by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cwbc.core.training import Interrupted
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.tracking import Tracking
-from cwbc.runs.tracking.tensorboard import EventFiles, discard
+from cwbc.runs.tracking.tensorboard import EventFiles, crc32c, discard, event
 from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
@@ -171,3 +171,32 @@ def test_nothing_behind_a_link_is_written_or_removed(tmp_path: Path) -> None:
     discard(tmp_path / "run")
     assert theirs.read_text() == "precious"
     assert list(theirs.parent.iterdir()) == [theirs]
+
+
+@pytest.mark.parametrize(
+    ("data", "checksum"),
+    [  # RFC 3720, B.4, and the usual check value
+        (b"123456789", 0xE3069283),
+        (bytes(32), 0x8A9136AA),
+        (b"\xff" * 32, 0x62A8AB43),
+        (bytes(range(32)), 0x46DD794E),
+        (b"", 0),
+    ],
+)
+def test_checksums(data: bytes, checksum: int) -> None:
+    assert crc32c(data) == checksum
+
+
+def test_an_event_by_hand() -> None:
+    record = event(1.0, 300, {"a": 0.5})
+    content = bytes.fromhex(
+        "09 000000000000f03f"  # wall_time, a double
+        "10 ac02"  # step, 300 = 2 * 128 + 44
+        "2a 0a"  # summary of ten bytes
+        "0a 08"  # a value of eight bytes
+        "0a 01 61"  # tag
+        "15 0000003f"  # simple_value, a float
+    )
+    assert record[:8] == bytes([24, 0, 0, 0, 0, 0, 0, 0])
+    assert record[12:-4] == content
+    assert len(content) == 24

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from toys import tiny, toy_data, write_toy
 import cwbc
 from cwbc.cli.main import main
 from cwbc.runs import tracking
-from cwbc.runs.tracking import Row, Tracking, parse_trackers, tracked
+from cwbc.runs.tracking import Row, Tracking, parse_trackers
 from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
@@ -59,7 +60,7 @@ def test_a_tracker_that_fails_is_told_of_once_and_left(monkeypatch: pytest.Monke
     monkeypatch.setitem(tracking._MAKERS, "wandb", Failing)
     monkeypatch.setitem(tracking._MAKERS, "tensorboard", lambda *_: 1 / 0)
     told: list[str] = []
-    with tracked(["tensorboard", "wandb"], told.append) as trackers:
+    with contextlib.closing(Tracking(["tensorboard", "wandb"], told.append)) as trackers:
         trackers.begin(Path(), {}, [])
         for step in range(5):
             trackers.record({"step": step})

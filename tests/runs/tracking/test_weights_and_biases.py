@@ -51,10 +51,11 @@ import numpy as np
 from conftest import with_returns
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.tracking import parse_trackers, tracked
+from contextlib import closing
+from cwbc.runs.tracking import Tracking, parse_trackers
 
 returns = np.array([[[1.0], [4.0]], [[3.0], [6.0]]])
-with tracked(parse_trackers("wandb"), print) as tracking:
+with closing(Tracking(parse_trackers("wandb"), print)) as tracking:
     tracking.begin(Path("run"), {CONFIG}, {ROWS[:1]})
     tracking.record({ROWS[1]})
     tracking.show(

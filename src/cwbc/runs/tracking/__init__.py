@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
@@ -16,26 +16,9 @@ from cwbc.system.console import printable
 from cwbc.system.errors import need_extra, unknown
 
 Row = dict[str, Any]  # of metrics.jsonl: step, seconds, and every loss as a list over seeds
-
-
-class Tracker(Protocol):
-    """A tracker of one run."""
-
-    def record(self, row: Row) -> None:
-        """Log a row of the metrics."""
-
-    def show(self, sweep: Sweep, dataset: DatasetSummary) -> None:
-        """Log the results of an evaluation."""
-
-    def close(self) -> None:
-        """End the tracking."""
-
-
+Tracker = EventFiles | WandbRun
 # Each takes the run's directory, its configuration and its metrics so far.
-_MAKERS: dict[str, Callable[[Path, dict[str, Any], list[Row]], Tracker]] = {
-    "tensorboard": EventFiles,
-    "wandb": WandbRun,
-}
+_MAKERS: dict[str, type[Tracker]] = {"tensorboard": EventFiles, "wandb": WandbRun}
 
 
 def parse_trackers(given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -50,7 +33,7 @@ def parse_trackers(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 class Tracking:
-    """All trackers of a run, or of several runs in turn.
+    """All trackers of a run, or of several runs in turn; `contextlib.closing` ends them.
 
     An error of a tracker is reported once, and the run continues without that tracker.
     """
@@ -95,13 +78,3 @@ class Tracking:
                 f"{name} is not updated any more ({reason}); the run continues, and the same command "
                 "shows all of it later"
             )
-
-
-@contextlib.contextmanager
-def tracked(names: Sequence[str], warn: Callable[[str], None] = warnings.warn) -> Iterator[Tracking]:
-    """Trackers that are closed at the end, also after an error."""
-    tracking = Tracking(names, warn)
-    try:
-        yield tracking
-    finally:
-        tracking.close()

@@ -1,8 +1,13 @@
-"""A run's curves as TensorBoard reads them: event files in the run's directory."""
+"""A run's curves as TensorBoard reads them: event files in the run's directory.
+
+They are written without TensorBoard: records with checksums around a few protobuf fields.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +17,6 @@ import numpy as np
 
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.tracking.event_files import event, first_event
 from cwbc.system.errors import InputError
 from cwbc.system.files import create, open_to_append
 
@@ -34,51 +38,44 @@ class EventFiles:
         self._began = now - (rows[-1]["seconds"] if rows else 0)
         # A name that sorts after the old ones: an open TensorBoard continues with this file from its start.
         self._paths = [directory / EVENTS / run / f"{_NAME}{now:.6f}.cwbc" for run in runs]
-        written = [self._events(row) for row in rows]
-        for number, path in enumerate(self._paths):
+        for path in self._paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Written in place: TensorBoard reads every file with such a name, also while it grows.
             with create(path) as file:
-                file.write(first_event(self._began) + b"".join(events[number] for events in written))
+                file.write(_first_event(self._began))
+        for row in rows:
+            self.record(row)
         for path in old:
             path.unlink()
 
     def record(self, row: dict[str, Any]) -> None:
         """Add the losses at a step."""
-        self._append(self._events(row))
+        losses = {f"training/{name}": row[name] for name in row if name not in ("step", "seconds")}
+        self._append(self._began + row["seconds"], row["step"], losses)
 
     def show(self, sweep: Sweep, dataset: DatasetSummary) -> None:
         """Add the achieved returns, with the target return in place of the step; 0 where there is none."""
         returns = sweep.means  # [seed, target]
         achieved = {"return": returns, "normalized score": dataset.task.normalize(returns)}
         scale = 1  # steps are whole numbers, so small returns are scaled
-        targets = np.nan_to_num(sweep.targets)
         while scale * np.abs(sweep.targets).max() < 100 and scale < 10**6:  # NaN is not below
             scale *= 10
         unit = "" if scale == 1 else f", target return x {scale}"
-        for number, target in enumerate(targets):
+        for number, target in enumerate(np.nan_to_num(sweep.targets)):
             values = {f"sweep/{name}{unit}": value[:, number] for name, value in achieved.items()}
-            self._append(self._each(time.time(), round(target * scale), values))
+            self._append(time.time(), round(target * scale), values)
 
     def close(self) -> None:
         """Do nothing: no file stays open."""
 
-    def _events(self, row: dict[str, Any]) -> list[bytes]:
-        losses = {f"training/{name}": row[name] for name in row if name not in ("step", "seconds")}
-        return self._each(self._began + row["seconds"], row["step"], losses)
-
-    def _each(self, wall_time: float, step: int, values: Mapping[str, Any]) -> list[bytes]:
-        """One event for every file, from values over seeds."""
+    def _append(self, wall_time: float, step: int, values: Mapping[str, Any]) -> None:
+        """Add an event to every file, from values over seeds."""
         of_files = {tag: [*value, np.mean(value)] for tag, value in values.items()}
-        return [
-            event(wall_time, step, {tag: float(value[number]) for tag, value in of_files.items()})
-            for number in range(len(self._paths))
-        ]
-
-    def _append(self, events: list[bytes]) -> None:
-        for path, added in zip(self._paths, events, strict=True):
+        for number, path in enumerate(self._paths):
             with open_to_append(path) as file:
-                file.write(added)
+                file.write(
+                    event(wall_time, step, {tag: float(each[number]) for tag, each in of_files.items()})
+                )
 
 
 def discard(directory: Path) -> None:
@@ -93,7 +90,58 @@ def discard(directory: Path) -> None:
 
 def _files(directory: Path) -> list[Path]:
     """The event files of a run, without those behind symbolic links."""
-    folders = [folder for folder in (directory / EVENTS).glob("*") if not folder.is_symlink()]
-    if (directory / EVENTS).is_symlink():
-        return []
-    return [path for folder in folders for path in folder.glob(f"{_NAME}*")]
+    folders = [] if (directory / EVENTS).is_symlink() else (directory / EVENTS).glob("*")
+    return [path for folder in folders if not folder.is_symlink() for path in folder.glob(f"{_NAME}*")]
+
+
+def event(wall_time: float, step: int, values: Mapping[str, float]) -> bytes:
+    """The record of an Event: wall_time = 1, step = 2, summary = 5; a value has tag = 1, simple_value = 2."""
+    summary = b"".join(
+        _field(1, _field(1, tag.encode()) + struct.pack("<Bf", 2 << 3 | 5, value))
+        for tag, value in values.items()
+    )
+    return _record(wall_time, step, _field(5, summary))
+
+
+def _first_event(wall_time: float) -> bytes:
+    """The record that every file begins with: an Event with file_version = 3."""
+    return _record(wall_time, 0, _field(3, b"brain.Event:2"))
+
+
+def _record(wall_time: float, step: int, rest: bytes) -> bytes:
+    # A negative step is written as its two's complement in 64 bits.
+    head = struct.pack("<BdB", 1 << 3 | 1, wall_time, 2 << 3) + _varint(step % 2**64)
+    length = struct.pack("<Q", len(head + rest))
+    return length + _masked_sum(length) + head + rest + _masked_sum(head + rest)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    digits = bytearray()
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*digits, number])
+
+
+def _masked_sum(data: bytes) -> bytes:
+    checksum = crc32c(data)
+    return struct.pack("<I", ((checksum >> 15 | checksum << 17) + 0xA282EAD8) % 2**32)
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum that Python's own libraries lack."""
+    checksum = 2**32 - 1
+    for byte in data:
+        checksum = checksum >> 8 ^ _remainder((checksum ^ byte) & 0xFF)
+    return checksum ^ (2**32 - 1)
+
+
+@functools.cache
+def _remainder(byte: int) -> int:
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)  # Castagnoli's polynomial, reflected
+    return byte

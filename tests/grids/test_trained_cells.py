@@ -14,9 +14,8 @@ from toys import write_toy
 
 from cwbc.core import training
 from cwbc.grids import engine
-from cwbc.grids.preparation import DatasetCache, prepare, trained_as
-from cwbc.grids.reuse import TrainedCells
-from cwbc.runs import run_directory
+from cwbc.grids.preparation import DatasetCache, TrainedCells, prepare, trained_as
+from cwbc.runs.run_directory import METRICS, RunDirectory
 from cwbc.system.tensor_files import CHECKPOINT
 
 
@@ -35,7 +34,7 @@ def test_more_episodes_and_other_returns_need_no_training(
     (cell,) = toy_cells(toy, 1, steps=10)
     (first,) = engine.run([cell], tmp_path, notes={"command": "first"}).outcomes
     (prepared,) = prepare([cell], tmp_path, {}, DatasetCache())
-    assert trained_as(run_directory.read_config(first.directory)) == prepared.trained_as
+    assert trained_as(RunDirectory(first.directory).config()) == prepared.trained_as
     before = tables(tmp_path)
     monkeypatch.setattr(training._Loop, "run", no_training)
     more = dataclasses.replace(cell, episodes=EPISODES + 1, targets=(*TARGETS, 5.0))
@@ -45,8 +44,10 @@ def test_more_episodes_and_other_returns_need_no_training(
     shared = second.sweep.returns[:, : len(TARGETS), :EPISODES]
     np.testing.assert_allclose(shared, first.sweep.returns, rtol=1e-5)  # the same policies, begun alike
     assert (second.directory / CHECKPOINT).read_bytes() == (first.directory / CHECKPOINT).read_bytes()
-    assert run_directory.read_config(second.directory)["notes"]["command"] == "first"  # which trained it
-    assert run_directory.training_seconds(second.directory) == run_directory.training_seconds(first.directory)
+    assert RunDirectory(second.directory).config()["notes"]["command"] == "first"  # which trained it
+    assert (
+        RunDirectory(second.directory).training_seconds() == RunDirectory(first.directory).training_seconds()
+    )
     assert tables(tmp_path).items() >= before.items()
 
 
@@ -60,7 +61,7 @@ def test_what_is_not_the_same_training_is_trained(
     (other,) = toy_cells(toy, 1, steps=11 if what == "steps" else 10)
     other = dataclasses.replace(other, episodes=1, seeds=(7,) if what == "seeds" else (0,))
     if what == "unfinished":
-        monkeypatch.setattr(run_directory, "steps_done", lambda directory: 5)
+        monkeypatch.setattr(RunDirectory, "steps_done", lambda self: 5)
     if what == "damaged":
         (first.directory / CHECKPOINT).write_bytes(b"half")
     (failure,) = engine.run([other], tmp_path).failures
@@ -101,6 +102,6 @@ def test_parameters_without_metrics_are_lent_as_well(
 ) -> None:
     (cell,) = toy_cells(toy, 1, steps=5)
     (first,) = engine.run([cell], tmp_path).outcomes
-    (first.directory / run_directory.METRICS).unlink()
+    (first.directory / METRICS).unlink()
     monkeypatch.setattr(training._Loop, "run", no_training)
     assert len(engine.run([dataclasses.replace(cell, episodes=1)], tmp_path).outcomes) == 1

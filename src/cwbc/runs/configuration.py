@@ -1,0 +1,165 @@
+"""The configuration of a run (config.json): what repeats it, what identifies it, and how it was trained."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.system.errors import InputError
+from cwbc.system.files import read_json
+from cwbc.system.typed_json import decode
+
+if TYPE_CHECKING:
+    from cwbc.core.methods import Training
+    from cwbc.core.policy_spec import PolicySpec
+
+_VERSIONED = ("cwbc", "jax", "jaxlib", "optax", "numpy", "mujoco", "gymnasium")
+
+
+class _Weighting(TypedDict, total=False):
+    kind: str
+    top_fraction: float
+
+
+class _Method(TypedDict):
+    name: str
+    weighting: _Weighting
+
+
+class _Training(TypedDict):
+    steps: int
+    batch_size: int
+
+
+class _Hardware(TypedDict):
+    device: str
+    cores: int | None
+
+
+class _Session(TypedDict):
+    versions: dict[str, str]
+    hardware: _Hardware
+
+
+class _Extended(TypedDict, total=False):
+    """The fields that later sessions add."""
+
+    later_sittings: list[_Session]
+    first_steps: int
+
+
+class _Config(_Session, _Extended):
+    """The fields of config.json that are read again without the data."""
+
+    method: _Method
+    training: _Training
+    seeds: list[int]
+    horizon: int
+    dataset: dict[str, Any]
+    drawn: list[float] | None
+    notes: dict[str, str]
+
+
+def configuration(
+    data: Trajectories, spec: PolicySpec, settings: Training, seeds: tuple[int, ...], notes: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything needed to repeat a training; `notes` are stored, but are not part of a run's identity."""
+    import jax  # imported here, since reading a finished run does not need it
+
+    from cwbc.core.methods import to_json
+
+    dataset, probabilities = DatasetSummary.of(data), spec.method.weighting.probabilities(data)
+    sampled, _ = np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)
+    return {
+        "method": to_json(spec.method),
+        "training": to_json(settings),
+        "seeds": list(seeds),
+        "horizon": spec.horizon,
+        "dataset": dataset.to_json(),
+        "drawn": sampled.tolist(),  # the fraction of sampled trajectories in each bin, for reports
+        "notes": notes,
+        "versions": versions(),
+        "hardware": {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
+    }
+
+
+def versions() -> dict[str, str]:
+    """The installed versions, on which results may depend."""
+    installed = {name: importlib.metadata.version(name) for name in _VERSIONED}
+    return {**installed, "python": platform.python_version(), "source": _source()}
+
+
+@functools.cache
+def _source() -> str:
+    """A hash of this package's code, which changes between two releases."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A configuration, with the type of every field checked."""
+    try:
+        config = read_json(path)
+    except FileNotFoundError:
+        raise InputError(f"{path.parent} is not a run directory: {path.name} is missing") from None
+    if not isinstance(config, dict) or "method" not in config:
+        raise InputError(f"{path} does not describe a run")
+    config = decode(_Config, config, f"{path}: config")
+    for place, counts in (("seeds", config["seeds"]), ("training.steps", [config["training"]["steps"]])):
+        if not counts or min(counts) < (place != "seeds"):
+            raise InputError(f"{path}: config.{place} is {counts}")
+    try:
+        DatasetSummary.from_json(config["dataset"])
+    except InputError as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+    return config
+
+
+def first_steps(config: dict[str, Any]) -> int:
+    """The steps of a run's first training; later commands may have extended it."""
+    return int(config.get("first_steps", config["training"]["steps"]))
+
+
+def sessions(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The versions and hardware of all sessions in which a run was trained, without repetitions."""
+    first = {name: config[name] for name in ("versions", "hardware")}
+    return [first, *config.get("later_sittings", [])]
+
+
+def identity(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings that identify a training, without its name and hardware."""
+    dataset = config["dataset"]
+    return {
+        "method": {name: value for name, value in config["method"].items() if name != "name"},
+        **{name: config[name] for name in ("training", "seeds", "horizon")},
+        "dataset": {name: dataset[name] for name in ("content_hash", "environment")},
+    }
+
+
+def settings(config: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run's method and training, by the names that `cwbc.train` has for them."""
+    parts = [*(part for part in config["method"].values() if isinstance(part, dict)), config["training"]]
+    named = {name: value for part in parts for name, value in part.items() if name != "kind"}
+    return {**named, "seeds": len(config["seeds"])}
+
+
+def differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
+    """The differences of two JSON values: was and now, by path."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return {} if old == new else {path: (old, new)}
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in {**old, **new}:
+        found |= differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    return found
