@@ -328,9 +328,7 @@ def test_removing_a_dataset(place: Path) -> None:
     assert file is not None
     (place / "one" / "two" / ".data.part").write_bytes(b"12345")
     manifest = (place / "one" / "two" / "cwbc-manifest.json").stat().st_size
-    removed = store.remove("one/two")
-    assert removed.bytes == file.bytes + manifest + 5
-    assert (removed.folder, removed.others) == (place / "one" / "two", ())
+    assert store.remove("one/two") == (file.bytes + manifest + 5, [])
     assert sorted(os.listdir(place / "one")) == ["other"]
     assert store.names() == ["one/other"]
     store.remove("one/other")
@@ -341,8 +339,8 @@ def test_removing_keeps_the_files_of_others(place: Path) -> None:
     store.add(named(), "log.csv")
     precious = place / "mine" / "precious.hdf5"
     precious.write_bytes(b"precious")
-    removed = store.remove("mine")
-    assert removed.others == ("precious.hdf5",)
+    _, others = store.remove("mine")
+    assert others == ["precious.hdf5"]
     assert sorted(os.listdir(place / "mine")) == [".lock", "precious.hdf5"]
     assert precious.read_bytes() == b"precious"
     assert store.names() == []

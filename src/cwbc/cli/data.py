@@ -108,7 +108,7 @@ class ShowDataset:
                 png.save(description_chart(statistics), Path(self.plot))
             say(f"chart: {self.plot}")
         if self.json:
-            shown_values = statistics.to_json() | {"advice": advice(statistics, self.name)}
+            shown_values = dataclasses.asdict(statistics) | {"advice": advice(statistics, self.name)}
             output(json.dumps(shown_values, indent=2))
         else:
             shown.show(statistics, PlainConsole(), self.name)
@@ -300,10 +300,11 @@ class RemoveDataset:
                 raise InputError(
                     f"{self.name} is a path; only datasets of the store are removed, by their names"
                 )
-        removed = store.remove(stored or self.name)
-        say(f"removed {self.name}: {removed.bytes:,} bytes from {removed.folder}")
-        if removed.others:
-            say(f"not removed, since they are not the store's: {_some(removed.others)}")
+        name = stored or self.name
+        size, others = store.remove(name)
+        say(f"removed {self.name}: {size:,} bytes from {store.root() / name}")
+        if others:
+            say(f"not removed, since they are not the store's: {_some(tuple(others))}")
 
 
 @contextlib.contextmanager

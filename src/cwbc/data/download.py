@@ -58,14 +58,10 @@ def download(
         most: bytes beyond which it cannot be the expected file.
     """
     url = _address(url)
-    transfer = _Transfer(url, path, progress, timeout, most)
     furthest = failures = 0
     while True:
         try:
-            return transfer.attempt()
-        except _TooLargeError:
-            discard(path)
-            raise
+            return _attempt(url, path, progress or (lambda done, total: None), timeout, most)
         except _InterruptedError as error:
             failures += 1
             # Only a block beyond every earlier attempt is progress: a server that starts over each time, or
@@ -74,7 +70,11 @@ def download(
             if arrived >= furthest + _BLOCK:
                 furthest, failures = arrived, 0
             if failures >= attempts:
-                raise InputError(f"{url}: {error}; {transfer.remainder()}") from error
+                part, have = _part(url, path)
+                whole = f" of {part.total:,}" if part and part.total else ""
+                rest = f"{have:,}{whole} bytes arrived: the same command resumes the download"
+                nothing = f"nothing arrived that can be resumed: try again later, or {_ELSEWHERE}"
+                raise InputError(f"{url}: {error}; {rest if part else nothing}") from error
             wait = max(pause * 2 ** max(failures - 1, 0), error.wait)
             time.sleep(min(wait, _LONGEST_WAIT))
 
@@ -89,10 +89,6 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class _TooLargeError(InputError):
-    """More bytes than the expected file can have."""
 
 
 class _InterruptedError(Exception):
@@ -130,130 +126,120 @@ class _Resource:
         return dataclasses.replace(self, total=total or self.total) if same and fits else None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Transfer:
-    """One file that is downloaded in one or more attempts."""
+def _part(url: str, path: Path) -> tuple[_Resource | None, int]:
+    """What can be resumed, and how many bytes of it are on disk."""
+    try:
+        part: _Resource = decode(_Resource, json.loads(_note(path).read_bytes()), "the note")
+        have = path.stat().st_size
+    except (FileNotFoundError, ValueError, RecursionError):
+        return None, 0
+    begun = have > 0 and part.validator is not None and (part.total is None or have < part.total)
+    return (part, have) if part.url == url and (begun or have == part.total) else (None, 0)
 
-    url: str
-    path: Path
-    progress: Progress | None
-    timeout: float
-    most: int
 
-    def attempt(self) -> None:
-        part, have = self._part()
-        if part and have == part.total:
-            self._receive(None, have, part)
-            return
-        headers = {"Accept-Encoding": "identity", "User-Agent": "cwbc"}
-        if part and part.validator:
-            headers |= {"Range": f"bytes={have}-", "If-Range": part.validator}
-        with self._opened(urllib.request.Request(self.url, headers=headers)) as response:
-            encoding = response.headers["Content-Encoding"] or "identity"
-            if encoding != "identity":
-                what = f"comes compressed ({encoding}), though requested uncompressed"
-                raise InputError(f"{self.url} {what}; {_ELSEWHERE}")
-            if response.status in (206, 416):
-                part = part and part.resumed(have, response.headers)
-            else:  # the whole: 200, and None for file://
-                part, have = self._start(response.headers), 0
-            if not part:
-                discard(self.path)
-                raise _InterruptedError("the server has another file now than the one downloaded in part")
-            self._receive(response, have, part)
-
-    def remainder(self) -> str:
-        """What a later call can resume."""
-        part, have = self._part()
+def _attempt(url: str, path: Path, report: Progress, timeout: float, most: int) -> None:
+    """Receive the rest of a file, or all of it."""
+    part, have = _part(url, path)
+    if part and have == part.total:
+        _receive(None, path, have, part, report, timeout, most)  # synced: a kill may have come before it was
+        return
+    headers = {"Accept-Encoding": "identity", "User-Agent": "cwbc"}
+    if part and part.validator:
+        headers |= {"Range": f"bytes={have}-", "If-Range": part.validator}
+    with _opened(urllib.request.Request(url, headers=headers), timeout) as response:
+        encoding = response.headers["Content-Encoding"] or "identity"
+        if encoding != "identity":
+            what = f"comes compressed ({encoding}), though requested uncompressed"
+            raise InputError(f"{url} {what}; {_ELSEWHERE}")
+        if response.status in (206, 416):
+            part = part and part.resumed(have, response.headers)
+        else:  # the whole: 200, and None for file://
+            part, have = _start(url, path, response.headers), 0
         if not part:
-            return f"nothing arrived that can be resumed: try again later, or {_ELSEWHERE}"
-        whole = f" of {part.total:,}" if part.total else ""
-        return f"{have:,}{whole} bytes arrived: the same command resumes the download"
+            discard(path)
+            raise _InterruptedError("the server has another file now than the one downloaded in part")
+        _receive(response, path, have, part, report, timeout, most)
 
-    def _part(self) -> tuple[_Resource | None, int]:
-        """What can be resumed, and how many bytes of it are on disk."""
-        try:
-            part: _Resource = decode(_Resource, json.loads(_note(self.path).read_bytes()), "the note")
-            have = self.path.stat().st_size
-        except (FileNotFoundError, ValueError, RecursionError):
-            return None, 0
-        begun = have > 0 and part.validator is not None and (part.total is None or have < part.total)
-        return (part, have) if part.url == self.url and (begun or have == part.total) else (None, 0)
 
-    def _opened(self, request: urllib.request.Request) -> Any:
-        if request.type == "file":
-            check_regular(Path(urllib.request.url2pathname(request.selector)))
-        try:
-            return urllib.request.build_opener(_Redirects).open(request, timeout=self.timeout)
-        except urllib.error.HTTPError as error:
-            if error.code == 416:
-                return error
-            with error:
-                answer = " ".join(f"{error.code} {error.reason}".split())  # urllib adds lines of its own
-            if error.code in _TEMPORARY:
-                wait = _requested_wait(error.headers)
-                raise _InterruptedError(f"the server answered {answer}", wait) from error
-            raise InputError(f"{self.url} answered {answer}; {_ELSEWHERE}") from error
-        except (http.client.InvalidURL, UnicodeError) as error:
-            raise InputError(f"cannot download from {self.url!r}: {error}") from error
-        except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", error)
-            if request.type == "file":
-                raise InputError(f"{self.url} cannot be read: {reason}; {_ELSEWHERE}") from error
-            raise self._interrupted(reason) from error
+def _opened(request: urllib.request.Request, timeout: float) -> Any:
+    url, local = request.full_url, request.type == "file"
+    if local:
+        check_regular(Path(urllib.request.url2pathname(request.selector)))
+    try:
+        return urllib.request.build_opener(_Redirects).open(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        if error.code == 416:
+            return error
+        with error:
+            answer = " ".join(f"{error.code} {error.reason}".split())  # urllib adds lines of its own
+        if error.code not in _TEMPORARY:
+            raise InputError(f"{url} answered {answer}; {_ELSEWHERE}") from error
+        asked = error.headers["Retry-After"] or ""
+        wait = float(asked) if asked.isdecimal() else 0.0
+        with contextlib.suppress(ValueError):  # it is no date
+            wait = email.utils.parsedate_to_datetime(asked).timestamp() - time.time()
+        raise _InterruptedError(f"the server answered {answer}", wait) from error
+    except (http.client.InvalidURL, UnicodeError) as error:
+        raise InputError(f"cannot download from {url!r}: {error}") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        if local:
+            raise InputError(f"{url} cannot be read: {reason}; {_ELSEWHERE}") from error
+        raise _interrupted(reason, timeout) from error
 
-    def _start(self, headers: Message) -> _Resource:
-        """Empty the file and note what its bytes will be."""
-        length = headers["Content-Length"] or ""
-        known = length.isdecimal() and not headers["Transfer-Encoding"]
-        total = int(length) if known else None
-        resource = _Resource(self.url, headers["ETag"], headers["Last-Modified"], total)
-        # Emptied, and on disk, before the note: no crash leaves old bytes under the new file's name.
-        self.path.unlink(missing_ok=True)  # not truncated, which would follow a link
-        with _appending(self.path):
-            pass
-        write_atomically(_note(self.path), json.dumps(dataclasses.asdict(resource)))
-        return resource
 
-    def _receive(self, response: Any, done: int, part: _Resource) -> None:
-        """Append what arrives to the file, and sync it to disk; `done` bytes are there already."""
-        total, report = part.total, self.progress or (lambda done, total: None)
-        with _appending(self.path) as file:
+def _interrupted(reason: object, timeout: float) -> _InterruptedError:
+    if isinstance(reason, TimeoutError):
+        return _InterruptedError(f"nothing came for {timeout:g} s")
+    early = isinstance(reason, http.client.IncompleteRead)
+    return _InterruptedError("the connection ended too early" if early else reason)
+
+
+def _start(url: str, path: Path, headers: Message) -> _Resource:
+    """Empty the file and note what its bytes will be."""
+    length = headers["Content-Length"] or ""
+    known = length.isdecimal() and not headers["Transfer-Encoding"]
+    resource = _Resource(url, headers["ETag"], headers["Last-Modified"], int(length) if known else None)
+    # Emptied, and on disk, before the note: no crash leaves old bytes under the new file's name.
+    path.unlink(missing_ok=True)  # not truncated, which would follow a link
+    with _appending(path):
+        pass
+    write_atomically(_note(path), json.dumps(dataclasses.asdict(resource)))
+    return resource
+
+
+def _receive(
+    response: Any, path: Path, done: int, part: _Resource, report: Progress, timeout: float, most: int
+) -> None:
+    """Append what arrives to the file, and sync it to disk; `done` bytes are there already."""
+    total = part.total
+    with _appending(path) as file:
+        report(done, total)
+        since, before = _clock(), done
+        while total is None or done < total:
+            if max(done, total or 0) > most:
+                discard(path)
+                what = f"has more than the {most:,} bytes that are expected"
+                raise InputError(f"{part.url} {what}; {_ELSEWHERE}")
+            try:
+                # Not read(): it waits for all of the size, and a slow line would show nothing for minutes.
+                block = response.read1(_BLOCK if total is None else min(_BLOCK, total - done))
+            except (OSError, http.client.HTTPException) as error:
+                raise _interrupted(error, timeout) from error
+            if not block:
+                break
+            file.write(block)
+            file.flush()  # reported bytes survive a kill
+            done += len(block)
             report(done, total)
-            since, before = _clock(), done
-            while total is None or done < total:
-                if max(done, total or 0) > self.most:
-                    what = f"has more than the {self.most:,} bytes that are expected"
-                    raise _TooLargeError(f"{part.url} {what}; {_ELSEWHERE}")
-                if not (
-                    block := self._read(response, _BLOCK if total is None else min(_BLOCK, total - done))
-                ):
-                    break
-                file.write(block)
-                file.flush()  # reported bytes survive a kill
-                done += len(block)
-                report(done, total)
-                if (passed := _clock() - since) >= self.timeout:
-                    if done - before < _SLOWEST * passed:
-                        raise _InterruptedError(f"only {done - before:,} bytes came in {passed:.0f} s")
-                    since, before = _clock(), done
-        if done != self.path.stat().st_size:
-            raise InputError(f"{self.path} was written by another process at the same time; try again")
-        if total is not None and done < total:
-            raise _InterruptedError(f"the connection ended after {done:,} of {total:,} bytes")
-
-    def _read(self, response: Any, size: int) -> bytes:
-        try:
-            # Not read(): it waits for all of the size, and a slow line would show nothing for minutes.
-            return response.read1(size)
-        except (OSError, http.client.HTTPException) as error:
-            raise self._interrupted(error) from error
-
-    def _interrupted(self, reason: object) -> _InterruptedError:
-        if isinstance(reason, TimeoutError):
-            return _InterruptedError(f"nothing came for {self.timeout:g} s")
-        early = isinstance(reason, http.client.IncompleteRead)
-        return _InterruptedError("the connection ended too early" if early else reason)
+            if (passed := _clock() - since) >= timeout:
+                if done - before < _SLOWEST * passed:
+                    raise _InterruptedError(f"only {done - before:,} bytes came in {passed:.0f} s")
+                since, before = _clock(), done
+    if done != path.stat().st_size:
+        raise InputError(f"{path} was written by another process at the same time; try again")
+    if total is not None and done < total:
+        raise _InterruptedError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -282,17 +268,6 @@ def _address(url: str) -> str:
 
 def _note(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
-
-
-def _requested_wait(headers: Message) -> float:
-    """The seconds of Retry-After, given as a number or as a date."""
-    wait = headers["Retry-After"] or "0"
-    if wait.isdecimal():
-        return float(wait)
-    try:
-        return email.utils.parsedate_to_datetime(wait).timestamp() - time.time()
-    except ValueError:
-        return 0.0
 
 
 @contextlib.contextmanager

@@ -45,12 +45,6 @@ class LengthStatistics:
     truncated: int  # episodes
     terminated_at_longest: int  # terminated episodes that are as long as the longest
 
-    @classmethod
-    def of(cls, data: Trajectories) -> LengthStatistics:
-        lengths, terminated = data.lengths, int(data.terminated.sum())
-        ends = (terminated, data.episodes - terminated, terminated_at_longest(data))
-        return cls(int(lengths.min()), float(np.median(lengths)), int(lengths.max()), *ends)
-
 
 @dataclasses.dataclass(frozen=True)
 class ReturnStatistics:
@@ -107,18 +101,6 @@ class SamplingStatistics:
     effective_sample_size: float  # 1 / sum p^2: as many equally likely episodes vary as much
     top_fraction: float  # of the samples
     probabilities: tuple[float, ...]  # [bin]
-
-    @classmethod
-    def of(
-        cls, data: Trajectories, probabilities: NDArray[np.float64], member: NDArray[np.intp], bins: int
-    ) -> SamplingStatistics:
-        """Of the probabilities [episode] and the bin of each episode."""
-        return cls(
-            mean_return=float(probabilities @ data.returns),
-            effective_sample_size=float(1 / np.square(probabilities).sum()),
-            top_fraction=float(probabilities[_in_top(data)].sum()),
-            probabilities=tuple(np.bincount(member, weights=probabilities, minlength=bins).tolist()),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,15 +182,28 @@ class DatasetStatistics:
     @classmethod
     def of(cls, data: Trajectories, weighting: ByReturn, regularizer: Conservative) -> DatasetStatistics:
         """The statistics of a dataset, with the effect of these two choices."""
-        edges, member = _bins(data, weighting)
-        bins, images = len(edges) - 1, has_images(data)
+        bins = weighting.bins if data.lowest < data.best else 1  # one when all returns are equal
+        lengths, terminated = data.lengths, int(data.terminated.sum())
+        ends = (terminated, data.episodes - terminated, terminated_at_longest(data))
+        edges, member = np.linspace(data.lowest, data.best, bins + 1), weighting.members(data)
+        images = has_images(data)
+
+        def sampling(p: NDArray[np.float64]) -> SamplingStatistics:
+            in_bins = np.bincount(member, weights=p, minlength=bins).tolist()
+            mean, size = float(p @ data.returns), float(1 / np.square(p).sum())
+            return SamplingStatistics(mean, size, float(p[_in_top(data)].sum()), tuple(in_bins))
+
+        higher = np.percentile(data.returns, weighting.temperature_percentile, method="higher")
+        source: Literal["percentile", "return range"] = "percentile" if higher < data.best else "return range"
         facts = (
             "name", "environment", "episodes", "steps", "unfinished_steps", "horizon", "time_limit",
             "discrete",
         )  # fmt: skip
         return cls(
             **{name: getattr(data, name) for name in facts},
-            lengths=LengthStatistics.of(data),
+            lengths=LengthStatistics(
+                int(lengths.min()), float(np.median(lengths)), int(lengths.max()), *ends
+            ),
             image_shape=data.observations.shape[1:] if images else (),
             observations=_dimensions(
                 data.observations.reshape(-1, 1) if images else data.observations, observation_names(data)
@@ -221,31 +216,14 @@ class DatasetStatistics:
             condition=ConditionStatistics.of(data),
             weighting=weighting,
             temperature=float(weighting.resolved_temperature(data.returns)),
-            temperature_source=_temperature_source(data, weighting),
+            temperature_source=source if weighting.temperature is None else "given",
             bin_edges=tuple(edges.tolist()),
-            bin_episodes=tuple(np.bincount(member, minlength=bins).tolist()),
-            by_length=SamplingStatistics.of(data, ByLength().probabilities(data), member, bins),
-            by_return=SamplingStatistics.of(data, weighting.probabilities(data), member, bins),
+            bin_episodes=_counts(member, bins),
+            by_length=sampling(ByLength().probabilities(data)),
+            by_return=sampling(weighting.probabilities(data)),
             regularizer=regularizer,
             noise=NoiseStatistics.of(data, regularizer),
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Every value, with lists for tuples."""
-        return {name: _plain(value) for name, value in dataclasses.asdict(self).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _bins(data: Trajectories, weighting: ByReturn) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """The weighting's bins: their edges, and the bin of each episode; one bin when all returns are equal."""
-    if data.lowest == data.best:
-        return np.array([data.lowest, data.best]), weighting.members(data)
-    return np.linspace(data.lowest, data.best, weighting.bins + 1), weighting.members(data)
 
 
 def _dimensions(values: NDArray[Any], names: tuple[str, ...]) -> tuple[DimensionStatistics, ...]:
@@ -269,11 +247,8 @@ def _dimensions(values: NDArray[Any], names: tuple[str, ...]) -> tuple[Dimension
     return tuple(DimensionStatistics(name, *row) for name, row in zip(names, numbers, strict=True))
 
 
-def _counts(actions: NDArray[Any], size: int) -> tuple[int, ...]:
-    counts = np.zeros(size, np.int64)
-    for first in range(0, len(actions), _CELLS):
-        counts += np.bincount(actions[first : first + _CELLS], minlength=size)
-    return tuple(counts.tolist())
+def _counts(values: NDArray[Any], size: int) -> tuple[int, ...]:
+    return tuple(np.bincount(values, minlength=size).tolist())
 
 
 def _in_top(data: Trajectories) -> NDArray[np.bool_]:
@@ -286,12 +261,3 @@ def _scores(data: Trajectories) -> ScoreStatistics | None:
         return None
     low, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
     return ScoreStatistics(low, mean, best, task.expert_return)
-
-
-def _temperature_source(
-    data: Trajectories, weighting: ByReturn
-) -> Literal["given", "percentile", "return range"]:
-    if weighting.temperature is not None:
-        return "given"
-    percentile = np.percentile(data.returns, weighting.temperature_percentile, method="higher")
-    return "percentile" if percentile < data.best else "return range"

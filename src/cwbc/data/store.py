@@ -25,8 +25,6 @@ from cwbc.system.typed_json import decode
 if TYPE_CHECKING:
     from cwbc.core.trajectories import Trajectories
     from cwbc.data.checks import Recording
-    from cwbc.data.formats.columns import ColumnOptions
-    from cwbc.system.progress import Progress
 
 VARIABLE = "CWBC_DATA"  # the environment variable that moves the store
 MANIFEST = "cwbc-manifest.json"
@@ -104,24 +102,19 @@ class Entry:
         from cwbc.data.issues import Origin
 
         try:
-            data = hdf5.read(self.path).data
+            data = hdf5.read(self.path).data.described(**{key: getattr(self, key) for key in _DESCRIBED})
+            found, expected = data.content_hash[:12], self.content_hash[:12]
+            if data.content_hash != self.content_hash:
+                raise InputError(f"{self.path} has the hash {found}, expected {expected}")
         except (InputError, FileNotFoundError) as error:
-            raise self._damaged(str(error)) from error
-        data = data.described(**{field: getattr(self, field) for field in _DESCRIBED})
-        if data.content_hash != self.content_hash:
-            raise self._damaged(
-                f"{self.path} has the hash {data.content_hash[:12]}, expected {self.content_hash[:12]}"
-            )
+            raise InputError(
+                f"dataset {self.name} is damaged: {error}; get it again from {self.source} with --overwrite"
+            ) from error
         return Recording(data, Origin(self.name), stored=True)
 
     def looks_whole(self) -> bool:
         """Whether the file exists with its size; only reading it verifies every byte."""
         return self.path.is_file() and self.path.stat().st_size == self.bytes
-
-    def _damaged(self, why: str) -> InputError:
-        return InputError(
-            f"dataset {self.name} is damaged: {why}; get it again from {self.source} with --overwrite"
-        )
 
 
 def names() -> list[str]:
@@ -162,17 +155,18 @@ def check_name(name: str, overwrite: bool = False) -> None:
             "in parts divided by /"
         )
     folder = root() / name
-    if (folder / MANIFEST).exists() and not overwrite:
+    taken = (folder / MANIFEST).exists()
+    if taken and not overwrite:
         raise InputError(f"there is a dataset {name} already; --overwrite replaces it")
-    for parent in folder.relative_to(root()).parents:
-        if str(parent) != "." and (root() / parent / MANIFEST).exists():
+    for parent in list(Path(name).parents)[:-1]:
+        if (root() / parent / MANIFEST).exists():
             raise InputError(f"{parent} is a dataset; {name} cannot be below it")
-    if (folder / MANIFEST).exists():
+    if taken:
         return
     if below := sorted(folder.rglob(MANIFEST)):
         other = below[0].parent.relative_to(root()).as_posix()
         raise InputError(f"{other} is a dataset; {name} cannot be above it")
-    files = sorted(path for path in folder.iterdir() if not path.is_dir()) if folder.is_dir() else []
+    files = sorted(path for path in folder.glob("*") if not path.is_dir())
     if others := [p.name for p in files if not (p.name in _OWN or is_aside(p) or _FILE.fullmatch(p.name))]:
         some = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         raise InputError(
@@ -239,10 +233,11 @@ def _entry(manifest: Path) -> Entry:
     try:
         values: dict[str, Any] = json.loads(manifest.read_bytes())
         seal = values.pop("seal")
-        if values.get("format") == _FORMAT and seal != _seal(values):
-            raise ValueError("it was changed after it was written")
-        if values.pop("format") != _FORMAT:
+        if values.get("format") != _FORMAT:
             raise ValueError("another version of cwbc wrote it")
+        if seal != _seal(values):
+            raise ValueError("it was changed after it was written")
+        del values["format"]
         entry: Entry = decode(Entry, values, "it")
         if not _FILE.fullmatch(entry.file):  # it is read and removed, so it must be the store's own
             raise ValueError(f"file is {entry.file!r}")
@@ -259,17 +254,8 @@ def _seal(values: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-@dataclasses.dataclass(frozen=True)
-class Removed:
-    """What the removal of a dataset removed, and what remains."""
-
-    folder: Path
-    bytes: int
-    others: tuple[str, ...]  # names of files that are not the store's: they remain, and so does the folder
-
-
-def remove(name: str) -> Removed:
-    """Remove a dataset: the file that its manifest names, the manifest, and an unfinished download."""
+def remove(name: str) -> tuple[int, list[str]]:
+    """Remove a dataset; how many bytes that freed, and the files that remain, as they are not the store's."""
     if not has(name):
         near = unknown("dataset", name, names())
         hint = str(near).split("; ", 1)[1] if names() else "it is empty"
@@ -277,8 +263,7 @@ def remove(name: str) -> Removed:
     folder = root() / name
     with locked(folder / LOCK, f"another process is writing the dataset {name}; wait for it"):
         try:
-            entry = find(name)
-            assert entry is not None
+            entry = _entry(folder / MANIFEST)
         except InputError as error:
             raise InputError(f"{error}; its files are not known: delete {folder} yourself") from error
         size = 0
@@ -287,37 +272,26 @@ def remove(name: str) -> Removed:
             with contextlib.suppress(FileNotFoundError):
                 size += path.lstat().st_size
                 path.unlink()
-        others = tuple(sorted(path.name for path in folder.iterdir() if path.name != LOCK))
+        others = sorted(path.name for path in folder.iterdir() if path.name != LOCK)
         if not others:  # only then: a process that waits for this lock finds the folder gone
             (folder / LOCK).unlink(missing_ok=True)
-            _remove_empty(folder)
-    return Removed(folder, size, others)
-
-
-def _remove_empty(folder: Path) -> None:
-    """Remove a folder of the store, and its parents that become empty."""
-    with contextlib.suppress(OSError):  # a link, or another process writes there
-        while folder != root():
-            folder.rmdir()
-            folder = folder.parent
+            with contextlib.suppress(OSError):  # a parent with others in it, or another process writes there
+                while folder != root():
+                    folder.rmdir()
+                    folder = folder.parent
+    return size, others
 
 
 def _offers() -> Iterator[Offer]:
     for name in names():
         entry = readable(name)
-        if entry is None or not entry.looks_whole():
+        if entry is not None and entry.looks_whole():
+            counts = (f"{entry.episodes:,}", f"{entry.steps:,}", size_text(entry.bytes))
+            facts = {"whole": True} | dataclasses.asdict(entry)
+            yield Offer(name, (*counts, entry.environment or "-"), facts)
+        else:
             cells = ("damaged", "", "", f"`cwbc data check {name}` shows how")
             yield Offer(name, cells, {"name": name, "whole": False})
-            continue
-        counts = (f"{entry.episodes:,}", f"{entry.steps:,}", size_text(entry.bytes))
-        facts = {"whole": True} | dataclasses.asdict(entry)
-        yield Offer(name, (*counts, entry.environment or "-"), facts)
-
-
-def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
-    entry = find(name)
-    assert entry is not None
-    return entry.read()
 
 
 SOURCE = DatasetSource(
@@ -326,5 +300,5 @@ SOURCE = DatasetSource(
     offers=_offers,
     names=names,
     has=has,
-    read=_read,
+    read=lambda name, options, progress: _entry(root() / name / MANIFEST).read(),
 )
