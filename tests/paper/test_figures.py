@@ -103,7 +103,7 @@ def test_max_return_has_targets_below_the_best() -> None:
     findings = found("max-return", outcomes)
     assert verdicts(findings) == [True, True, True]
     table = findings.tables["max-return"]
-    assert [round(cell.number or 0) for cell in table.rows[0].cells] == [50, 60, 30, 0]
+    assert [round(cell.number) for cell in table.rows[0].cells] == [50, 60, 30, 0]
     outcomes = [outcome(dataset, "rvs", HOLDS, extra={0.8: 80}) for dataset in WALKERS]
     outcomes += [outcome(dataset, "rvs+cwbc", HOLDS, extra={0.8: 50}) for dataset in WALKERS]
     assert verdicts(found("max-return", outcomes)) == [False, False, False]

@@ -75,7 +75,7 @@ def test_the_paper_s_own_scores_are_higher_on_8_of_9_in_72_percent_of_redraws() 
     counts = np.ones(1)  # how probable it is that RvS+CWBC is higher on 0, 1, ... of the datasets so far
     for dataset in DATASETS:
         ours, theirs = (MAIN.scores[method][dataset] for method in ("rvs+cwbc", "rvs"))
-        error = math.hypot(ours.deviation or 0.0, theirs.deviation or 0.0) / ten
+        error = math.hypot(ours.deviation, theirs.deviation) / ten
         higher = statistics.NormalDist(ours.mean - theirs.mean, error).cdf(0)
         counts = np.convolve(counts, [higher, 1 - higher])
     assert round(100 * float(counts[8:].sum())) == 72
@@ -89,7 +89,7 @@ def test_the_paper_s_own_scores_are_significantly_higher_on_6_of_9() -> None:
     for dataset in DATASETS:
         ours, theirs = (MAIN.scores[method][dataset] for method in ("rvs+cwbc", "rvs"))
         seeds = [
-            score.mean + (score.deviation or 0.0) * np.tile([-1.0, 1.0], 5) for score in (ours, theirs)
+            score.mean + score.deviation * np.tile([-1.0, 1.0], 5) for score in (ours, theirs)
         ]  # ten with this mean and std
         _, low, high = difference(seeds[:1], seeds[1:])
         assert high > 0

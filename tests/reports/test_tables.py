@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 
 import pytest
 from pages import Read, html
@@ -9,6 +10,7 @@ from pages import Read, html
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.system.formatting import PERCENT, percent
 
+NAN = math.nan
 TABLE = ReportTable(
     "method",
     [
@@ -30,7 +32,7 @@ TABLE = ReportTable(
                 TableCell("no"),
             ],
         ),
-        TableRow("bc", [TableCell(float("nan")), TableCell(None), TableCell()], tags=("new",)),
+        TableRow("bc", [TableCell(float("nan")), TableCell(), TableCell()], tags=("new",)),
     ],
 )
 
@@ -87,10 +89,10 @@ def test_html_shows_ours_beside_the_published() -> None:
 
 @pytest.mark.parametrize(
     ("values", "best"),
-    [((1.0, 2.0), [1]), ((2.04, 2.0), []), ((1.0, 2.04, 2.0), [1, 2]), ((2.0,), []), ((None, 2.0), [])],
+    [((1.0, 2.0), [1]), ((2.04, 2.0), []), ((1.0, 2.04, 2.0), [1, 2]), ((2.0,), []), ((NAN, 2.0), [])],
     ids=["one", "all alike as written", "a tie as written", "alone", "one known"],
 )
-def test_the_best_is_emphasized_where_there_is_one(values: tuple[float | None, ...], best: list[int]) -> None:
+def test_the_best_is_emphasized_where_there_is_one(values: tuple[float, ...], best: list[int]) -> None:
     by_column = ReportTable(
         "m", [TableColumn("c", better="higher")], [TableRow("r", [TableCell(value)]) for value in values]
     )

@@ -9,8 +9,8 @@ import numpy as np
 
 from cwbc.reports.charts import Axis, Chart, Curve, line_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
-from cwbc.results.evidence import Evidence, Mark
-from cwbc.results.intervals import Array
+from cwbc.results.evidence import Evidence
+from cwbc.results.intervals import Array, Ends
 from cwbc.results.statistics import (
     bootstrap,
     interquartile_mean,
@@ -29,30 +29,22 @@ class Overall:
     A method that was not evaluated at a target on all of these, or with fewer seeds, has no scores there.
     """
 
+    evidence: Evidence
     datasets: Sequence[str]
     at_expert: Mapping[str, Array]  # [seed, dataset], by method
     at_twice_expert: Mapping[str, Array]  # [seed, dataset], by method
     retention: Mapping[str, float]  # the mean over datasets, by method
-    names: Sequence[str]  # of all methods of the page
-    near: Mark
-    far: Mark
-    has_experts: bool  # of all tasks, that were published
 
     @classmethod
     def of(cls, evidence: Evidence, labels: Sequence[str]) -> Overall:
         """The scores of those methods that were evaluated at all."""
         known = [label for label in labels if label in evidence.labels]
         found = evidence.having(*known) if known else {}
-        near: dict[str, Array] = {}
-        far: dict[str, Array] = {}
-        retention = {}
-        for i, label in enumerate(known if found else ()):
-            each = [measured[i] for measured in found.values()]
-            near |= _together(label, [m.of_seeds(m.task.expert_return) for m in each])
-            far |= _together(label, [m.of_seeds(m.task.far_return) for m in each])
-            retention[label] = float(np.mean([m.retention for m in each]))
-        marks = (evidence.near, evidence.far, evidence.has_experts)
-        return cls(list(found), near, far, retention, evidence.labels, *marks)
+        methods = dict(zip(known, zip(*found.values(), strict=True), strict=True)) if found else {}
+        near = {label: [m.of_seeds(m.task.expert_return) for m in each] for label, each in methods.items()}
+        far = {label: [m.of_seeds(m.task.far_return) for m in each] for label, each in methods.items()}
+        retention = {label: float(np.mean([m.retention for m in each])) for label, each in methods.items()}
+        return cls(evidence, list(found), _together(near), _together(far), retention)
 
     def table(self, against: Mapping[str, str]) -> ReportTable:
         """The scores of each with intervals over seeds, and how often a run of it beats one of another.
@@ -60,8 +52,10 @@ class Overall:
         Args:
             against: which method each is compared with; those that are compared with none are not named.
         """
-        beyond, note = ("at 2×", "expert") if self.has_experts else ("beyond", self.far.label)
-        where = f"at {self.near.label}"
+        beyond, note = (
+            ("at 2×", "expert") if self.evidence.has_experts else ("beyond", self.evidence.far.label)
+        )
+        where = f"at {self.evidence.near.label}"
         columns = [
             TableColumn("mean", where, better="higher"),
             TableColumn("IQM", f"interquartile mean, {where}", better="higher"),
@@ -71,26 +65,24 @@ class Overall:
             TableColumn("OOD retention", "mean over datasets", retention_percent, better="higher", bar=True),
         ]
         rows = []
+        both = (self.at_expert, self.at_twice_expert)
         for label, retention in self.retention.items():
-            mean = TableCell(float(self.at_expert[label].mean())) if label in self.at_expert else TableCell()
-            both = (self.at_expert, self.at_twice_expert)
-            centres = [_estimated(interquartile_mean, scores, label) for scores in both]
-            other = against.get(label)
-            better = [
-                _estimated(probability_of_improvement, scores, label, other, note=f"than {other}")
-                if other is not None
-                else TableCell()
-                for scores in both
+            cells = [
+                TableCell(float(self.at_expert[label].mean())) if label in self.at_expert else TableCell()
             ]
-            rows.append(TableRow(label, [mean, *centres, *better, TableCell(retention)]))
+            cells += [_estimated(interquartile_mean, scores, label) for scores in both]
+            if (other := against.get(label)) is None:
+                cells += [TableCell(), TableCell()]
+            else:
+                cells += [_estimated(probability_of_improvement, scores, label, other) for scores in both]
+            rows.append(TableRow(label, [*cells, TableCell(retention)]))
         count = len(self.datasets)
         title = f"All datasets together ({count})" if count > 1 else "All runs together"
         return ReportTable("method", columns, rows, title=title)
 
     def is_clearly_above(self, label: str, other: str) -> bool:
         """Whether a run of one beats one of the other at 1x expert more often than not, by the interval."""
-        low = _estimated(probability_of_improvement, self.at_expert, label, other).low
-        return low is not None and low > 0.5
+        return _estimated(probability_of_improvement, self.at_expert, label, other).low > 0.5
 
     def profiles(self) -> list[Chart]:
         """The fraction of runs that score above each threshold; none where nothing was evaluated."""
@@ -101,44 +93,41 @@ class Overall:
         if ends[1] <= 0:  # none is better than a random policy
             ends = (float(scores.min()) - 1.0, 0.0)
         thresholds = np.linspace(*ends, _POINTS)
-
-        def above(scores: Array) -> Array:
-            return performance_profile(scores, thresholds)
-
-        seeds = min(map(len, self.at_expert.values()))
+        curves = [
+            Curve(label, thresholds, *_bootstrap(lambda some: performance_profile(some, thresholds), each))
+            for label, each in self.at_expert.items()
+        ]
+        seeds, datasets = min(map(len, self.at_expert.values())), counted(len(self.datasets), "dataset")
         bands = "; bands are 95 % bootstrap intervals over seeds" * (seeds > 1)
-        datasets = counted(len(self.datasets), "dataset")
+        where = "1× expert" if self.evidence.has_experts else self.evidence.near.phrase
         return [
             line_chart(
-                f"Performance profiles at {'1× expert' if self.has_experts else self.near.phrase}",
-                [
-                    Curve(label, thresholds, *bootstrap(above, scores, generator=_generator()))
-                    for label, scores in self.at_expert.items()
-                ],
+                f"Performance profiles at {where}",
+                curves,
                 Axis("normalized score", limits=(ends[0], 1.01 * ends[1]), written=score),
                 Axis("fraction of runs above it", limits=(0.0, 1.02), written="{:.2f}".format),
-                self.names,
+                self.evidence.labels,
                 f"{counted(seeds, 'seed')} on each of {datasets}. Higher and further right is better{bands}.",
             )
         ]
 
 
-def _together(label: str, scores: Sequence[Array]) -> dict[str, Array]:
-    """Scores [seed] of datasets as one array [seed, dataset], by label; nothing where some are missing."""
-    counts = {len(each) for each in scores}
-    return {label: np.stack(scores, axis=1)} if len(counts) == 1 and min(counts) else {}
+def _together(scores: Mapping[str, Sequence[Array]]) -> dict[str, Array]:
+    """Scores [seed] of datasets as one array [seed, dataset], by label; without those that lack some."""
+    counts = {label: {len(each) for each in of} for label, of in scores.items()}
+    whole = [label for label, count in counts.items() if len(count) == 1 and min(count)]
+    return {label: np.stack(scores[label], axis=1) for label in whole}
 
 
 def _estimated(
-    statistic: Callable[..., Array], scores: Mapping[str, Array], *labels: str, note: str = ""
+    statistic: Callable[..., Array], scores: Mapping[str, Array], label: str, *other: str
 ) -> TableCell:
-    if any(label not in scores for label in labels):
+    if any(each not in scores for each in (label, *other)):
         return TableCell()
-    methods = [scores[label] for label in labels]
-    value, low, high = map(float, bootstrap(statistic, *methods, generator=_generator()))
-    return TableCell(value, low, high, note=note)
+    value, low, high = map(float, _bootstrap(statistic, *(scores[each] for each in (label, *other))))
+    return TableCell(value, low, high, note=f"than {other[0]}" if other else "")
 
 
-def _generator() -> np.random.Generator:
-    """The same for all: the same scores have the same interval wherever they are shown."""
-    return np.random.default_rng(0)
+def _bootstrap(statistic: Callable[..., Array], *scores: Array) -> Ends:
+    # The same generator for all: the same scores have the same interval wherever they are shown.
+    return bootstrap(statistic, *scores, generator=np.random.default_rng(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +52,9 @@ def settings_table(cells: Sequence[Cell]) -> ReportTable:
     for label in dict.fromkeys(cell.label for cell in cells):
         found = _values([cell for cell in cells if cell.label == label])  # as a rule one of each
         rows.append(
-            TableRow(label, [TableCell(" or ".join(found.get(c.name, [])) or None) for c in columns], label)
+            TableRow(
+                label, [TableCell(" or ".join(found.get(c.name, [])) or math.nan) for c in columns], label
+            )
         )
     return ReportTable("label", columns, rows, title="What the labels stand for")
 

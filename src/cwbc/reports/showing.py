@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,12 +17,11 @@ from cwbc.results.evidence import Evidence
 from cwbc.system.formatting import amount, retention_percent
 
 
-@dataclasses.dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """A mean over seeds and its standard deviation, where one is printed."""
 
-    mean: float
-    deviation: float | None = None
+    mean: float = math.nan
+    deviation: float = math.nan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,21 +57,25 @@ def expert_table(
         wins_over: methods whose wins are counted, with the method that each is to beat.
         by_quality: whether there is an average for each kind of data as well.
     """
+    theirs = published or PublishedTable("", {})
     columns = [TableColumn(label, better="higher") for label in labels]
     columns += [TableColumn(name, "published") for name in others]
-    rows = [
-        TableRow(
-            dataset,
-            [_expert(methods.get(label), published, label, dataset) for label in labels]
-            + [_published(published, name, dataset) for name in others],
-        )
-        for dataset, methods in evidence.evaluated.items()
-    ]
-    summed = [_averages("average", rows)] if len(rows) > 1 else []
-    if summed and wins_over:
-        summed.insert(0, _wins(rows, [*labels, *others], wins_over, published))
-    if summed and by_quality:
-        summed[:0] = _quality_averages(rows)
+    rows = []
+    for dataset, methods in evidence.evaluated.items():
+        cells = []
+        for label in labels:
+            ours = cell_at(each, each.task.expert_return) if (each := methods.get(label)) else TableCell()
+            mean, deviation = theirs.score(label, dataset) or Score()
+            cells.append(dataclasses.replace(ours, published=mean, published_spread=deviation))
+        for name in others:
+            mean, deviation = theirs.score(name, dataset) or Score()
+            cells.append(TableCell(mean, spread=deviation))
+        rows.append(TableRow(dataset, cells))
+    summed = []
+    if len(rows) > 1:
+        summed += _quality_averages(rows) if by_quality else []
+        summed += [_wins(rows, [*labels, *others], wins_over, theirs)] if wins_over else []
+        summed.append(_averages("average", rows))
     title = f"Scores at {evidence.near.phrase}" + (", the paper's beside ours" if published else "")
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
@@ -78,28 +83,18 @@ def expert_table(
 def landmark_table(evidence: Evidence) -> ReportTable:
     """Scores of every method at the named targets, its best point, and its OOD retention."""
     best, near, far = "dataset's best", evidence.near.label, evidence.far.label
+    names = dict.fromkeys((best, near, far))  # without an expert, the best is the near one, too
     columns = [
-        *map(
-            TableColumn, dict.fromkeys((best, near, far))
-        ),  # without an expert, the best is the near one, too
+        *map(TableColumn, names),
         TableColumn("best point", "of the curve"),
         TableColumn("OOD retention", f"{far} / best point", retention_percent, bar=True),
     ]
-    rows = [
-        TableRow(
-            label,
-            [
-                *([cell_at(measured, measured.dataset.best)] if near != best else []),
-                cell_at(measured, measured.task.expert_return),
-                cell_at(measured, measured.task.far_return),
-                TableCell(measured.top),
-                TableCell(measured.retention),
-            ],
-            group=dataset,
-        )
-        for dataset, methods in evidence.evaluated.items()
-        for label, measured in methods.items()
-    ]
+    rows = []
+    for dataset, methods in evidence.evaluated.items():
+        for label, each in methods.items():
+            targets = (each.dataset.best, each.task.expert_return, each.task.far_return)[-len(names) :]
+            cells = [*(cell_at(each, target) for target in targets), TableCell(each.top)]
+            rows.append(TableRow(label, [*cells, TableCell(each.retention)], group=dataset))
     return ReportTable("method", columns, rows, title="Scores at the named targets", groups="dataset")
 
 
@@ -121,65 +116,40 @@ def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:
     says 3 seeds. Those cannot give these numbers either way: at most 1.0 ± 1.4, or 1.0 ± 1.7.)
     """
     scores = measured.of_seeds(target)
-    if not len(scores):
-        return TableCell()
-    return TableCell(float(scores.mean()), spread=float(scores.std()) if len(scores) > 1 else None)
-
-
-def _expert(
-    measured: EvaluatedMethod | None, published: PublishedTable | None, label: str, dataset: str
-) -> TableCell:
-    theirs = published.score(label, dataset) if published else None
-    ours = TableCell() if measured is None else cell_at(measured, measured.task.expert_return)
-    if theirs is None:
-        return ours
-    return TableCell(ours.value, spread=ours.spread, published=theirs.mean, published_spread=theirs.deviation)
-
-
-def _published(published: PublishedTable | None, name: str, dataset: str) -> TableCell:
-    theirs = published.score(name, dataset) if published else None
-    return TableCell() if theirs is None else TableCell(theirs.mean, spread=theirs.deviation)
+    spread = float(scores.std()) if len(scores) > 1 else math.nan
+    return TableCell(float(scores.mean()), spread=spread) if len(scores) else TableCell()
 
 
 def _averages(name: str, rows: Sequence[TableRow]) -> TableRow:
-    return TableRow(name, [_average(cells) for cells in zip(*(row.cells for row in rows), strict=True)])
+    """The means of columns; NaN where a number is missing."""
+    cells = [
+        TableCell(
+            float(np.mean([cell.number for cell in column])),
+            published=float(np.mean([cell.published for cell in column])),
+        )
+        for column in zip(*(row.cells for row in rows), strict=True)
+    ]
+    return TableRow(name, cells)
 
 
 def _quality_averages(rows: Sequence[TableRow]) -> list[TableRow]:
     """The average of each kind of data, where there are several kinds."""
-    kinds = dict.fromkeys(row.name.partition("-")[2] for row in rows)
-    members = {kind: [row for row in rows if row.name.partition("-")[2] == kind] for kind in kinds}
-    return [_averages(f"{kind} average", each) for kind, each in members.items()] if len(kinds) > 1 else []
+    kinds: dict[str, list[TableRow]] = {}
+    for row in rows:
+        kinds.setdefault(row.name.partition("-")[2], []).append(row)
+    return [_averages(f"{kind} average", each) for kind, each in kinds.items()] if len(kinds) > 1 else []
 
 
 def _wins(
-    rows: Sequence[TableRow], labels: Sequence[str], over: Mapping[str, str], published: PublishedTable | None
+    rows: Sequence[TableRow], labels: Sequence[str], over: Mapping[str, str], published: PublishedTable
 ) -> TableRow:
     """On how many datasets a method scores higher than another; published counts are of all datasets."""
-    printed = published.wins if published and {row.name for row in rows} == published.datasets else {}
+    printed = published.wins if {row.name for row in rows} == published.datasets else {}
+    scores = np.array([[cell.number for cell in row.cells] for row in rows])  # [dataset, method]
     cells = []
-    for label in labels:
-        against = over.get(label)
-        count = None if against is None else _count(rows, labels.index(label), labels.index(against))
-        cells.append(TableCell(count, published=printed.get(label)))
+    for label, ours in zip(labels, scores.T, strict=True):
+        theirs = scores[:, labels.index(over[label])] if label in over else np.full(len(rows), math.nan)
+        is_known = bool(np.isfinite(ours - theirs).all())
+        count = int((ours > theirs).sum()) if is_known else math.nan
+        cells.append(TableCell(count, published=printed.get(label, math.nan)))
     return TableRow("# wins", cells, written=amount)
-
-
-def _count(rows: Sequence[TableRow], ours: int, theirs: int) -> int | None:
-    count = 0
-    for row in rows:
-        one, other = row.cells[ours].number, row.cells[theirs].number
-        if one is None or other is None:
-            return None
-        count += one > other
-    return count
-
-
-def _average(cells: Sequence[TableCell]) -> TableCell:
-    """The mean of a column where all of its numbers are there."""
-    ours = [cell.number for cell in cells]
-    theirs = [cell.published for cell in cells]
-    return TableCell(
-        float(np.mean([n for n in ours if n is not None])) if None not in ours else None,
-        published=float(np.mean([n for n in theirs if n is not None])) if None not in theirs else None,
-    )

@@ -17,6 +17,7 @@ from cwbc.system.formatting import PERCENT, score
 
 MISSING = "–"
 _MANY = 5  # columns, beyond which they stand closer together
+_NUMBERS = ("low", "high", "spread", "published", "published_spread", "difference")  # beside a cell's value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,25 +34,25 @@ class TableColumn:
 
 @dataclasses.dataclass(frozen=True)
 class TableCell:
-    """A number or words, with its interval or spread, and with what others published in its place."""
+    """A number or words, with its interval or spread, and what others published; NaN is unknown."""
 
-    value: float | str | None = None
-    low: float | None = None
-    high: float | None = None
-    spread: float | None = None  # after a plus-minus
+    value: float | str = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    spread: float = math.nan  # after a plus-minus
     note: str = ""
-    published: float | None = None
-    published_spread: float | None = None
+    published: float = math.nan
+    published_spread: float = math.nan
 
     @property
-    def number(self) -> float | None:
-        """The value, if it is a finite number."""
-        return self.value if isinstance(self.value, float | int) and math.isfinite(self.value) else None
+    def number(self) -> float:
+        """The value, if it is a number."""
+        return math.nan if isinstance(self.value, str) else self.value
 
     @property
-    def difference(self) -> float | None:
+    def difference(self) -> float:
         """How far the value lies above what was published."""
-        return None if self.number is None or self.published is None else self.number - self.published
+        return self.number - self.published
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +65,6 @@ class TableRow:
     tags: tuple[str, ...] = ()
     written: Callable[[float], str] | None = None  # where its numbers are not of the columns' kind
     group: str = ""  # what it belongs to
-
-    @property
-    def title(self) -> str:
-        """All of its name."""
-        return f"{self.group}, {self.name}" if self.group else self.name
 
 
 class ShownCell(NamedTuple):
@@ -99,11 +95,12 @@ class ReportTable:
 
     def to_markdown(self) -> str:
         """The table in GitHub's Markdown, its columns aligned in the source as well."""
-        names = [" ".join([row.title, *(f"({tag})" for tag in row.tags)]) for row in self.rows]
-        columns = [[self.heading, *names]]
+        names = [", ".join(filter(None, (row.group, row.name))) for row in self.rows]
+        tagged = zip(names, self.rows, strict=True)
+        columns = [[self.heading, *(_with_notes(name, row.tags) for name, row in tagged)]]
         for i, column in enumerate(self.columns):
-            name = " ".join([column.name, *(f"({note})" for note in self.notes(i))])
-            columns.append([name, *(_marked_down(self.shown(i, row)) for row in self.rows)])
+            cells = (_marked_down(self.shown(i, row)) for row in self.rows)
+            columns.append([_with_notes(column.name, self.notes(i)), *cells])
         for number, texts in enumerate(columns):
             texts[:] = [re.sub(r"([|<])", r"\\\1", text).replace("\n", " ") for text in texts]
             width = max(3, *map(len, texts))
@@ -119,7 +116,7 @@ class ReportTable:
         for i, column in enumerate(self.columns):
             cells = [row.cells[i] for row in self.rows]
             columns.append([column.name, *(_plain(cell.value) for cell in cells)])
-            for name in ("low", "high", "spread", "published", "published_spread", "difference", "note"):
+            for name in (*_NUMBERS, "note"):
                 found = [_plain(getattr(cell, name)) for cell in cells]
                 if any(value not in (None, "") for value in found):
                     columns.append([f"{column.name} {name.replace('_', ' ')}", *found])
@@ -132,7 +129,7 @@ class ReportTable:
     @property
     def heading(self) -> str:
         """What stands above the names of the rows."""
-        return f"{self.groups}, {self.head}" if self.groups else self.head
+        return ", ".join(filter(None, (self.groups, self.head)))
 
     @property
     def is_dense(self) -> bool:
@@ -145,60 +142,69 @@ class ReportTable:
         places = itertools.product(range(len(self.columns)), self.rows)
         if not any(self.shown(index, row).is_best for index, row in places):
             return ""
-        published = any(cell.published is not None for row in self.rows for cell in row.cells)
+        published = any(math.isfinite(cell.published) for row in self.rows for cell in row.cells)
         return f"the best of its {self.best_of}{', published numbers apart' * published}"
 
-    def grouped(self) -> Iterator[tuple[str, list[TableRow]]]:
+    def grouped(self) -> Iterator[tuple[str, Iterator[TableRow]]]:
         """The rows of each group."""
-        for group, rows in itertools.groupby(self.rows, lambda row: row.group):
-            yield group, list(rows)
+        return itertools.groupby(self.rows, lambda row: row.group)
 
     def notes(self, index: int) -> list[str]:
         """What stands below the name of a column."""
-        published = any(row.cells[index].published is not None for row in self.rows)
-        notes = (self.columns[index].note, "published, difference" if published else "")
-        return [note for note in notes if note]
+        published = any(math.isfinite(row.cells[index].published) for row in self.rows)
+        return [note for note in (self.columns[index].note, "published, difference" * published) if note]
 
     def shown(self, index: int, row: TableRow) -> ShownCell:
         """The cell of a row in this column."""
-        column, cell = self._column(index, row), row.cells[index]
+        column, cell = self.columns[index], row.cells[index]
+        write, number = row.written or column.written, cell.number
         if isinstance(cell.value, str):
             return ShownCell(cell.value, (cell.note,) if cell.note else ())
-        difference, kind = _difference(column, cell.difference)
-        number, highest = cell.number, self._highest
+        difference = sign = ""
+        if math.isfinite(cell.difference):
+            difference = write(abs(cell.difference))
+            sign = "" if difference == write(0.0) else "+" if cell.difference > 0 else "−"
+        kind = (
+            ""
+            if not sign or not column.better
+            else "good"
+            if (sign == "+") == (column.better == "higher")
+            else "bad"
+        )
+        interval = ""
+        if math.isfinite(cell.low + cell.high):
+            interval = f"{write(cell.low).removesuffix(PERCENT)} to {write(cell.high)}"
         return ShownCell(
-            _number(column, number, cell.spread),
-            tuple(note for note in (_interval(column, cell), cell.note) if note),
-            number is not None and column.written(number) == self._best(index, row),
-            "" if cell.published is None else _number(column, cell.published, cell.published_spread),
-            difference,
+            _with_spread(write, number, cell.spread) or MISSING,
+            tuple(filter(None, (interval, cell.note))),
+            math.isfinite(number) and write(number) == self._best(index, row),
+            _with_spread(write, cell.published, cell.published_spread),
+            sign + difference,
             kind,
-            _percent(number / highest) if self.heat and highest > 0 and number is not None else "",
-            _percent(number) if column.bar and number is not None else "",
+            _percent(number / self._highest) if self.heat and self._highest > 0 else "",
+            _percent(number) if column.bar else "",
         )
 
     @functools.cached_property
     def _highest(self) -> float:
-        return max((cell.number or 0.0 for row in self.rows for cell in row.cells), default=0.0)
+        return max(
+            (cell.number for row in self.rows for cell in row.cells if math.isfinite(cell.number)),
+            default=0.0,
+        )
 
     def _best(self, index: int, row: TableRow) -> str | None:
         """The best number as it is written, among those that a number is compared with; None without one."""
-        column = self._column(index, row)
-        if column.better is None:
+        better, write = self.columns[index].better, row.written or self.columns[index].written
+        if better is None:
             return None
         if self.best_of == "row":
             among = [cell for other, cell in zip(self.columns, row.cells, strict=True) if other.better]
         else:
             among = [other.cells[index] for other in self.rows]
-        numbers = [cell.number for cell in among if cell.number is not None]
-        if len({column.written(number) for number in numbers}) < 2:
+        numbers = [cell.number for cell in among if math.isfinite(cell.number)]
+        if len(set(map(write, numbers))) < 2:
             return None
-        return column.written(max(numbers) if column.better == "higher" else min(numbers))
-
-    def _column(self, index: int, row: TableRow) -> TableColumn:
-        """The column as it is in a row."""
-        column = self.columns[index]
-        return column if row.written is None else dataclasses.replace(column, written=row.written)
+        return write(max(numbers) if better == "higher" else min(numbers))
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
@@ -208,43 +214,25 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def _interval(column: TableColumn, cell: TableCell) -> str:
-    if cell.low is None or cell.high is None or not math.isfinite(cell.low + cell.high):
+def _with_spread(write: Callable[[float], str], value: float, spread: float) -> str:
+    if not math.isfinite(value):
         return ""
-    low, high = column.written(cell.low), column.written(cell.high)
-    return f"{low.removesuffix(PERCENT)} to {high}"
-
-
-def _number(column: TableColumn, value: float | None, spread: float | None) -> str:
-    if value is None:
-        return MISSING
-    return column.written(value) + (
-        "" if spread is None or not math.isfinite(spread) else f" ± {column.written(spread)}"
-    )
-
-
-def _difference(column: TableColumn, value: float | None) -> tuple[str, str]:
-    """A difference with its sign, and whether it is good or bad."""
-    if value is None:
-        return "", ""
-    text = column.written(abs(value))
-    if text == column.written(0.0):
-        return text, ""
-    sign = "+" if value > 0 else "−"
-    if column.better is None:
-        return sign + text, ""
-    return sign + text, "good" if (value > 0) == (column.better == "higher") else "bad"
+    return write(value) + (f" ± {write(spread)}" if math.isfinite(spread) else "")
 
 
 def _marked_down(shown: ShownCell) -> str:
     text = f"**{shown.text}**" if shown.is_best else shown.text
-    published = ", ".join(words for words in (shown.published, shown.difference) if words)
-    return " ".join([text, *(f"({note})" for note in (*shown.notes, published) if note)])
+    published = ", ".join(filter(None, (shown.published, shown.difference)))
+    return _with_notes(text, filter(None, (*shown.notes, published)))
 
 
-def _plain(value: float | str | None) -> float | str | None:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _with_notes(text: str, notes: Iterable[str]) -> str:
+    return " ".join([text, *(f"({note})" for note in notes)])
+
+
+def _plain(value: float | str) -> float | str | None:
+    return value if isinstance(value, str) or math.isfinite(value) else None
 
 
 def _percent(fraction: float) -> str:
-    return f"{100 * min(max(fraction, 0.0), 1.0):.0f}%"
+    return f"{100 * min(max(fraction, 0.0), 1.0):.0f}%" if math.isfinite(fraction) else ""
