@@ -18,7 +18,6 @@ from cwbc.system.tensor_files import (
     CHECKPOINT,
     FORMAT,
     flatten,
-    nested,
     read,
     read_description,
     unflatten,
@@ -82,15 +81,6 @@ def test_a_tree_comes_back_in_its_form(tmp_path: Path) -> None:
     jax.tree.map(lambda one, other: np.testing.assert_array_equal(one, other, strict=True), found, tree())
 
 
-def test_dictionaries_come_back_by_their_prefix() -> None:
-    parameters = {"a": {"weight": np.ones(2), "bias": np.zeros(1)}, "b": np.arange(3)}
-    tensors = flatten("parameters", parameters) | flatten("parameters2", {"c": np.ones(1)})
-    found = nested("parameters", tensors)
-    assert found.keys() == parameters.keys()
-    jax.tree.map(np.testing.assert_array_equal, found, parameters)
-    assert nested("nothing", tensors) == {}
-
-
 @pytest.mark.parametrize("reader", [read, read_description])
 @pytest.mark.parametrize("kept", [0, 4, 100, -1])
 def test_a_truncated_file_is_damaged(tmp_path: Path, reader: Any, kept: int) -> None:
@@ -131,7 +121,7 @@ def test_another_format_is_told(tmp_path: Path, description: dict[str, int]) -> 
     path = tmp_path / "checkpoint"
     path.write_bytes(safetensors.numpy.save({"x": np.ones(2)}, {"cwbc": json.dumps(description)}))
     found = description.get("format")
-    with pytest.raises(InputError, match=f"has format {found}; this version of cwbc reads formats 1 and 2"):
+    with pytest.raises(InputError, match=f"has format {found}; this version reads formats 1 and 2"):
         read(path)
 
 

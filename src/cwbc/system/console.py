@@ -27,7 +27,7 @@ class PlainConsole(Console):
 
 def output(text: str) -> None:
     """Print a result, to stdout."""
-    _print(PlainConsole(), text, whole=True)
+    PlainConsole().print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def say(text: str, console: Console | None = None) -> None:
@@ -37,8 +37,5 @@ def say(text: str, console: Console | None = None) -> None:
         console: one of stderr whose progress display the remark is printed above.
     """
     console = console or PlainConsole(stderr=True)
-    _print(console, text, whole=not console.is_terminal)  # a terminal wraps lines between words
-
-
-def _print(console: Console, text: str, whole: bool) -> None:
-    console.print(printable(text), highlight=False, soft_wrap=whole, markup=False)
+    # A terminal wraps lines between words.
+    console.print(printable(text), highlight=False, soft_wrap=not console.is_terminal, markup=False)

@@ -10,21 +10,21 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any, BinaryIO
 
-from cwbc.system import processes
 from cwbc.system.errors import InputError
 
-fcntl: ModuleType | None
 try:
     import fcntl
 except ImportError:
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".tmp"
+_PREFIX = ".cwbc-"  # of temporary folders
+_STALE = 24 * 3600  # seconds after which a temporary file is one that a kill left behind
 LOCK = ".lock"
 # Flags that Windows does not have are left out there.
 _GUARDED = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
@@ -60,7 +60,14 @@ def write_together(
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "is a folder, where a file is to be written", str(path))
             if data is not None:
-                _write_aside(path, data, asides)
+                _remove_stale(path.parent, f".{glob.escape(path.name)}.*{_SUFFIX}")
+                # Not tempfile: its files are private (0600) whatever the umask, also after the rename.
+                # An unpredictable name: two writers never share it, and nobody can place a link there before.
+                asides[path] = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
+                with _reported_as(path, asides[path]), create(asides[path]) as file:
+                    file.write(data.encode() if isinstance(data, str) else data)
+                    file.flush()
+                    os.fsync(file.fileno())
         before_replacing()
         for path in withdrawn:
             path.unlink(missing_ok=True)
@@ -68,29 +75,20 @@ def write_together(
             if path in asides:
                 with _reported_as(path, asides[path]):
                     os.replace(asides[path], path)
-                del asides[path]
             else:
                 path.unlink(missing_ok=True)
     finally:
         for aside in asides.values():
             with contextlib.suppress(OSError):
-                os.unlink(aside)
+                aside.unlink()
 
 
-def _write_aside(path: Path, data: bytes | str, asides: dict[Path, Path]) -> None:
-    """Write the new content of a file to a temporary file beside it, synced to disk."""
-    for old in path.parent.glob(f".{glob.escape(path.name)}.*{_SUFFIX}"):
-        if processes.is_gone(old.name.split(".")[-3]):  # left behind by a kill
-            with contextlib.suppress(OSError):
-                old.unlink()
-    # Not tempfile: its files are private (0600) whatever the umask, also after the rename.
-    # An unpredictable name: two writers never share it, and nobody can place a link there before.
-    aside = path.with_name(f".{path.name}.{processes.mark()}.{secrets.token_hex(8)}{_SUFFIX}")
-    with _reported_as(path, aside), create(aside) as file:
-        asides[path] = aside
-        file.write(data.encode() if isinstance(data, str) else data)
-        file.flush()
-        os.fsync(file.fileno())
+def _remove_stale(folder: Path, pattern: str) -> None:
+    """Remove temporary files and folders that killed processes left behind."""
+    for old in folder.glob(pattern):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > _STALE:
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
 @contextlib.contextmanager
@@ -137,24 +135,20 @@ def _not_plain(path: Path) -> InputError:
 
 def read_text(path: Path) -> str:
     """The text of a file; an error names a file that is not text or not a plain file."""
+    if path.exists() and not path.is_file():  # reading a pipe would wait
+        raise InputError(f"{path} is no plain file")
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        data = path.read_bytes()
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line, byte = data[: error.start].count(b"\n") + 1, data[error.start]
+        raise InputError(
+            f"{path} is damaged: line {line} has a byte that is no text, 0x{byte:02x}"
+        ) from error
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         raise InputError(f"{path} is a symbolic link that leads nowhere") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # reading a pipe would wait
-        os.close(descriptor)
-        raise InputError(f"{path} is no plain file")
-    with os.fdopen(descriptor, "rb") as file:
-        data = file.read()
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"{path} is damaged: line {line} has a byte that is no text, 0x{data[error.start]:02x}"
-        ) from error
 
 
 def read_json(path: Path) -> Any:
@@ -195,27 +189,23 @@ def is_aside(path: Path) -> bool:
     return path.name == LOCK or (path.name.startswith(".") and path.name.endswith(_SUFFIX))
 
 
-_PREFIX = ".cwbc-"  # of temporary folders, followed by the mark of the process
 _folders: set[Path] = set()
 
 
 @contextlib.contextmanager
 def folder_aside(parent: Path) -> Iterator[Path]:
-    """A temporary folder, removed at the end; those that dead processes left are removed, too."""
-    for old in parent.glob(f"{_PREFIX}*"):
-        if processes.is_gone(old.name.removeprefix(_PREFIX).split(".")[0]):
-            shutil.rmtree(old, ignore_errors=True)
-    folder = parent / f"{_PREFIX}{processes.mark()}.{secrets.token_hex(8)}"
+    """A temporary folder, removed at the end; those that killed processes left are removed, too."""
+    _remove_stale(parent, f"{_PREFIX}*")
+    folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
     folder.mkdir(parents=True)
     _folders.add(folder)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _folders.discard(folder)
+        remove_folders_aside()
 
 
 def remove_folders_aside() -> None:
     """Remove the temporary folders of this process, before it is ended without cleanup."""
-    for folder in _folders:
-        shutil.rmtree(folder, ignore_errors=True)
+    while _folders:
+        shutil.rmtree(_folders.pop(), ignore_errors=True)

@@ -27,42 +27,29 @@ def stoppable(
     if not is_main or previous is None:  # not a handler of Python's, so it could not be restored
         yield lambda: False
         return
-    stopping = False  # no Event: a handler that comes while one is being set would wait for itself
-    with remarks(say) as remark:
+    stopping = False
+    # A handler runs in the middle of anything, even of a line being printed, and a stream that is being
+    # written to refuses to be written to by the same thread: so another one prints. No Event wakes it: a
+    # handler that comes while one is being set would wait for itself.
+    pressed: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    printer = threading.Thread(
+        target=lambda: say("saving; Ctrl-C again stops at once") if pressed.get() else None, daemon=True
+    )
 
-        def stop(*_: object) -> None:
-            nonlocal stopping
-            if stopping or not saves():
-                if stop_now is None:
-                    raise KeyboardInterrupt
-                stop_now()
-            stopping = True
-            remark("saving; Ctrl-C again stops at once")
+    def stop(*_: object) -> None:
+        nonlocal stopping
+        if stopping or not saves():
+            if stop_now is None:
+                raise KeyboardInterrupt
+            stop_now()
+        stopping = True
+        pressed.put(True)
 
-        signal.signal(signal.SIGINT, stop)
-        try:
-            yield lambda: stopping
-        finally:
-            signal.signal(signal.SIGINT, previous)
-
-
-@contextlib.contextmanager
-def remarks(say: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
-    """A function that prints from within a signal handler.
-
-    A handler runs in the middle of anything, even of a line being printed. A stream that is being written to
-    refuses to be written to by the same thread, so another one does it.
-    """
-    texts: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # the one that handlers may put into
-
-    def print_all() -> None:
-        for text in iter(texts.get, None):
-            say(text)
-
-    thread = threading.Thread(target=print_all, daemon=True)
-    thread.start()
+    printer.start()
+    signal.signal(signal.SIGINT, stop)
     try:
-        yield texts.put
+        yield lambda: stopping
     finally:
-        texts.put(None)
-        thread.join()
+        signal.signal(signal.SIGINT, previous)
+        pressed.put(False)
+        printer.join()

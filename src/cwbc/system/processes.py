@@ -1,10 +1,9 @@
-"""Marks of processes in the names of files, and whether the process of a mark is still running."""
+"""Whether the process that locked something is still running."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import socket
 from pathlib import Path
@@ -15,10 +14,8 @@ def host() -> str:
     """The machine and container within which process numbers are unique."""
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):  # containers on one machine may share its name, not its processes
-        parts += [
-            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-            os.readlink("/proc/self/ns/pid"),
-        ]
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
     return " ".join(parts)
 
 
@@ -43,22 +40,3 @@ def started(pid: int) -> str | None:
     except (FileNotFoundError, ProcessLookupError):
         return "" if Path("/proc/self/stat").exists() else None
     return "" if fields[0] in "ZX" else fields[19]
-
-
-def mark() -> str:
-    """A short name of this process, for files that only it writes."""
-    pid = os.getpid()
-    return f"{_digest()}-{pid}-{started(pid) or 0}"
-
-
-def is_gone(mark: str) -> bool:
-    """Whether the process of a mark has ended; False for marks of other hosts and other texts."""
-    place, _, rest = mark.partition("-")
-    pid, _, began = rest.partition("-")
-    if place != _digest() or not pid.isdecimal():
-        return False
-    return not is_running(int(pid), None if began == "0" else began)
-
-
-def _digest() -> str:
-    return hashlib.sha256(host().encode()).hexdigest()[:8]

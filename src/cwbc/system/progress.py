@@ -98,9 +98,10 @@ class Display:
         self._console, self._interval = console, interval
         self._tasks: list[TaskProgress] = []  # the whole first, where there is one
         self._remarks: list[str] = []
-        self._paces: dict[str, _Pace] = {}
+        # When each task was first shown and when it last advanced, with how much was done then.
+        self._paces: dict[str, tuple[float, int, float, int]] = {}
         self._began = self._printed_at = time.monotonic()
-        self._first: TaskProgress | None = None
+        self._done_before: int | None = None
         self._printed = ""
 
     def show(
@@ -111,30 +112,44 @@ class Display:
         Args:
             overall: what the tasks are parts of; its speed counts from when one of them is under way.
         """
-        shown = [*([overall] if overall else []), *tasks[:_MOST_ROWS]]
-        begun = shown if tasks else [task for task in shown if task.title in self._paces]
-        self._paces = {task.title: self._paces.get(task.title, _Pace(task)).at(task) for task in begun}
-        more = [f"and {len(tasks) - _MOST_ROWS} more"] if len(tasks) > _MOST_ROWS else []
-        self._tasks, self._remarks = shown, [*more, *([remark] if remark else [])]
-        self._first = self._first or shown[0]
-        is_due = time.monotonic() - self._printed_at >= self._interval
-        if is_due and shown[0].done != shown[0].total and not self._console.is_terminal:
-            self._print("; ".join([*(str(task) + self._pace(task) for task in shown), *self._remarks]))
+        now, paces, self._paces = time.monotonic(), self._paces, {}
+        self._tasks = [*([overall] if overall else []), *tasks[:_MOST_ROWS]]
+        for task in self._tasks:
+            if tasks or task.title in paces:
+                began, before, last, done = paces.get(task.title, (now, task.done) * 2)
+                last = last if task.done == done else now
+                self._paces[task.title] = (began, before, last, task.done)
+        more = f"and {len(tasks) - _MOST_ROWS} more" if len(tasks) > _MOST_ROWS else ""
+        self._remarks = [*filter(None, (more, remark))]
+        first = self._tasks[0]
+        if self._done_before is None:
+            self._done_before = first.done
+        is_due = now - self._printed_at >= self._interval
+        if is_due and first.done != first.total and not self._console.is_terminal:
+            self._print("; ".join([*(str(task) + self._pace(task) for task in self._tasks), *self._remarks]))
 
     def finish(self, transient: bool) -> None:
         """Print the last line."""
-        if self._first is None or (transient and not self._printed):
+        if self._done_before is None or (transient and not self._printed):
             return
         last = self._tasks[0]
         if last.title:
-            new = dataclasses.replace(last, done=last.done - self._first.done, total=None)
+            new = dataclasses.replace(last, done=last.done - self._done_before, total=None)
             self._print(f"{new} in {time.monotonic() - self._began:,.1f} s")
         else:
             self._print(str(last))
 
     def _pace(self, task: TaskProgress) -> str:
-        pace = self._paces.get(task.title)
-        return pace.describe(task) if pace else ""
+        """Speed and time left, such as ", 10/s, 75 s left"; empty until they are known."""
+        began, before, last, done = self._paces.get(task.title, (0, 0, 0, 0))
+        if done <= before or last <= began:
+            return ""
+        each = (last - began) / (done - before)
+        text = f", {task.quantity(1 / each)}/s" if each <= 1 else ""
+        # It counts down between updates; one that is late does not bring the end nearer.
+        rest = (task.total or 0) - done
+        left = max(each * rest - (time.monotonic() - last), each * (rest - 1))
+        return text + (f", {_duration(left)} left" if left >= 1 else "")
 
     def _print(self, text: str) -> None:
         if text != self._printed:
@@ -147,30 +162,6 @@ class Display:
             bar = ProgressBar(task.total, task.done, width=16, pulse=task.total is None)
             table.add_row(_text(task.title), bar, _text(task.count + self._pace(task)))
         return Group(table, *map(_text, self._remarks))
-
-
-class _Pace:
-    """The speed of a task since it was first shown."""
-
-    def __init__(self, task: TaskProgress) -> None:
-        self._first = self._last = time.monotonic(), task.done
-
-    def at(self, task: TaskProgress) -> _Pace:
-        if task.done != self._last[1]:
-            self._last = time.monotonic(), task.done
-        return self
-
-    def describe(self, task: TaskProgress) -> str:
-        """Speed and time left, such as ", 10/s, 75 s left"; empty until they are known."""
-        (began, before), (last, done) = self._first, self._last
-        if done <= before or last <= began:
-            return ""
-        each = (last - began) / (done - before)
-        text = f", {task.quantity(1 / each)}/s" if each <= 1 else ""
-        # It counts down between updates; one that is late does not bring the end nearer.
-        rest = (task.total or 0) - done
-        left = max(each * rest - (time.monotonic() - last), each * (rest - 1))
-        return text + (f", {_duration(left)} left" if left >= 1 else "")
 
 
 def _duration(seconds: float) -> str:

@@ -32,8 +32,7 @@ def flatten(prefix: str, tree: Any) -> dict[str, NDArray[Any]]:
     """The leaves of a tree of arrays by their path, copied to the host."""
     import jax  # only here: reading a file does not need it
 
-    leaves, _ = jax.tree_util.tree_flatten_with_path(jax.device_get(tree))
-    return {_name(prefix, path): np.asarray(leaf) for path, leaf in leaves}
+    return {name: np.asarray(leaf) for name, leaf in _named(prefix, jax.device_get(tree)).items()}
 
 
 def unflatten(path: Path, prefix: str, like: Any, tensors: dict[str, NDArray[Any]]) -> Any:
@@ -44,16 +43,25 @@ def unflatten(path: Path, prefix: str, like: Any, tensors: dict[str, NDArray[Any
     """
     import jax
 
-    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
-    wanted = {_name(prefix, place): leaf for place, leaf in leaves}
-    found = [name for name in tensors if name.startswith(f"{prefix}/")]
-    if unknown := sorted(set(found) - wanted.keys()):
+    wanted = _named(prefix, like)
+    found = {name for name in tensors if name.startswith(f"{prefix}/")}
+    if unknown := sorted(found - wanted.keys()):
         raise InputError(f"{path} has a tensor {unknown[0]}, which its description has no place for")
     for name, leaf in wanted.items():
         if name not in tensors:
             raise InputError(f"{path} lacks the tensor {name}, or another version of cwbc or optax wrote it")
-        check_tensor(path, name, tensors[name], tuple(leaf.shape), np.dtype(leaf.dtype))
-    return jax.tree_util.tree_unflatten(structure, [tensors[name] for name in wanted])
+        check_tensor(path, name, tensors[name], leaf.shape, np.dtype(leaf.dtype))
+    return jax.tree.unflatten(jax.tree.structure(like), [tensors[name] for name in wanted])
+
+
+def _named(prefix: str, tree: Any) -> dict[str, Any]:
+    """The leaves of a tree by their path."""
+    import jax
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {
+        f"{prefix}/{jax.tree_util.keystr(path, simple=True, separator='/')}": leaf for path, leaf in leaves
+    }
 
 
 def check_tensor(
@@ -65,23 +73,8 @@ def check_tensor(
         raise InputError(f"{path}: the tensor {name} is {found}; expected {list(shape)} of {dtype}")
     if not np.isfinite(tensor).all():
         place = np.argwhere(~np.isfinite(tensor))[0].tolist()
-        raise InputError(
-            f"{path}: the tensor {name} has {tensor[tuple(place)]} at {place}, which is not finite"
-        )
-
-
-def nested(prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """The tensors below a prefix as nested dictionaries."""
-    tree: dict[str, Any] = {}
-    for name, tensor in tensors.items():
-        if not name.startswith(f"{prefix}/"):
-            continue
-        _, *parents, leaf = name.split("/")
-        branch = tree
-        for parent in parents:
-            branch = branch.setdefault(parent, {})
-        branch[leaf] = tensor
-    return tree
+        value = tensor[tuple(place)]
+        raise InputError(f"{path}: the tensor {name} has {value} at {place}, which is not finite")
 
 
 def write(
@@ -94,7 +87,7 @@ def write(
     contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     hashes = {name: _tensor_hash(name, tensor) for name, tensor in contiguous.items()}
     text = json.dumps({"format": FORMAT, **description, _HASHES: hashes})
-    metadata = {_KEY: text, _CHECKSUM: _hash(text.encode())}
+    metadata = {_KEY: text, _CHECKSUM: _hash(text)}
     write_atomically(path, safetensors.numpy.save(contiguous, metadata), before_replacing)
 
 
@@ -132,14 +125,11 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any], dict[str, str] | 
             description = json.loads(metadata[_KEY])
             if not isinstance(description, dict):
                 raise ValueError("its description is no object")
-            form = description.get("format")
+            form, hashes = description.get("format"), None
             if isinstance(form, bool) or form not in (1, FORMAT):
-                raise InputError(
-                    f"{path} has format {form!r}; this version of cwbc reads formats 1 and {FORMAT}"
-                )
-            hashes = None
+                raise InputError(f"{path} has format {form!r}; this version reads formats 1 and {FORMAT}")
             if form == FORMAT or _CHECKSUM in metadata:
-                if metadata.get(_CHECKSUM) != _hash(metadata[_KEY].encode()):
+                if metadata.get(_CHECKSUM) != _hash(metadata[_KEY]):
                     raise ValueError("its description does not have its checksum")
                 hashes = description.pop(_HASHES)
                 if hashes.keys() != set(file.keys()):
@@ -153,20 +143,13 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any], dict[str, str] | 
         raise InputError(text + (remedy if path.name == CHECKPOINT else "")) from error
 
 
-def _tensor_hash(name: str, tensor: NDArray[Any]) -> str:
-    """A checksum of a tensor with its name, kind and shape."""
-    described = f"{name} {tensor.dtype.str} {list(tensor.shape)} ".encode()
-    return _hash(described, tensor.reshape(-1).view(np.uint8).data)
-
-
-def _hash(*parts: bytes | memoryview) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
+def _hash(text: str, tensor: NDArray[Any] | None = None) -> str:
+    digest = hashlib.sha256(text.encode())
+    if tensor is not None:
+        digest.update(tensor.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 
-def _name(prefix: str, path: tuple[Any, ...]) -> str:
-    import jax
-
-    return "/".join([prefix, jax.tree_util.keystr(path, simple=True, separator="/")])
+def _tensor_hash(name: str, tensor: NDArray[Any]) -> str:
+    """A checksum of a tensor with its name, kind and shape."""
+    return _hash(f"{name} {tensor.dtype.str} {list(tensor.shape)} ", tensor)

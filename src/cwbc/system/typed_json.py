@@ -6,13 +6,15 @@ import dataclasses
 import json
 import math
 import types
-from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from cwbc.system.errors import InputError
 
 _LARGEST = 2**63  # whole numbers beyond it fit into no array
-_SIMPLE = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+_SIMPLE = {
+    str: "a text", bool: "true or false", int: "a whole number", float: "a number", type(None): "null",
+}  # fmt: skip
 
 
 def decode(kind: Any, value: Any, place: str) -> Any:
@@ -24,54 +26,39 @@ def decode(kind: Any, value: Any, place: str) -> Any:
     Args:
         place: of the value, for the error.
     """
+    origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
-    if get_origin(kind) in (Union, types.UnionType):
-        return _one_of(get_args(kind), value, place)
-    if get_origin(kind) is Literal:
-        known = get_args(kind)
-        return _checked(
-            isinstance(value, str) and value in known, value, place, " or ".join(map(repr, known))
-        )
-    if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, value, place)
-    if is_typeddict(kind):
-        return _typed_dict(kind, value, place)
-    if kind is type(None):
-        return _checked(value is None, value, place, "null")
+    if origin in (Union, types.UnionType):
+        return _one_of(arguments, value, place)
+    if origin is Literal:
+        known = isinstance(value, str) and value in arguments
+        return _checked(known, value, place, " or ".join(map(repr, arguments)))
     if kind in _SIMPLE:
         _checked(_is_simple(kind, value), value, place, _SIMPLE[kind])
         return float(value) if kind is float and abs(value) >= _LARGEST else value
-    return _container(kind, value, place)
-
-
-def _is_simple(kind: type, value: Any) -> bool:
-    if kind is float:
-        try:
-            return isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
-        except OverflowError:  # a whole number beyond all floats
-            return False
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST
-    return isinstance(value, kind)
-
-
-def _container(kind: Any, value: Any, place: str) -> Any:
-    """tuple[X, ...] and list[X] from lists, dict[str, X] from objects."""
-    origin, arguments = get_origin(kind), get_args(kind)
     if origin in (tuple, list):
         _checked(isinstance(value, list), value, place, "a list")
         return origin(decode(arguments[0], each, f"{place}[{n}]") for n, each in enumerate(value))
+    _checked(isinstance(value, dict), value, place, "an object")
     if origin is dict:
-        _checked(isinstance(value, dict), value, place, "an object")
         return {name: decode(arguments[1], each, f"{place}.{name}") for name, each in value.items()}
-    raise TypeError(f"no JSON value is known for {kind}")
+    return _fields(kind, value, place)
+
+
+def _is_simple(kind: type, value: Any) -> bool:
+    if kind not in (int, float):
+        return isinstance(value, kind)
+    if isinstance(value, bool) or not isinstance(value, int | kind):
+        return False
+    try:
+        return math.isfinite(value) and (kind is float or abs(value) < _LARGEST)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
-    named: dict[str, Any] = {
-        getattr(kind, "__name__", ""): kind for kind in kinds if dataclasses.is_dataclass(kind)
-    }
+    named = {kind.__name__: kind for kind in kinds if is_dataclass(kind) and isinstance(kind, type)}
     if named and isinstance(value, dict):
         name = value.get("kind")
         if not isinstance(name, str) or name not in named:
@@ -83,42 +70,31 @@ def _one_of(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
                 return decode(kind, value, place)
             except InputError:
                 continue
-    wanted = [*(_SIMPLE[kind] for kind in kinds if kind in _SIMPLE), *(["an object"] if named else [])]
-    wanted += ["null"] if type(None) in kinds else []
-    raise InputError(f"{place} is {_short(value)}; expected {' or '.join(wanted)}")
+    wanted = dict.fromkeys(_SIMPLE.get(kind, "an object") for kind in kinds)
+    return _checked(False, value, place, " or ".join(wanted))
 
 
-def _dataclass(kind: Any, value: Any, place: str) -> Any:
-    _checked(isinstance(value, dict), value, place, "an object")
-    if value.get("kind", kind.__name__) != kind.__name__:
-        raise InputError(f"{place}.kind is {_short(value['kind'])}; expected {kind.__name__!r}")
-    hints, fields = get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
-    given = {name: each for name, each in value.items() if name != "kind"}
-    if unknown := sorted(given.keys() - fields.keys()):
-        raise InputError(f"{place} has {_short(unknown[0])}, which is unknown; known: {', '.join(fields)}")
-    missing = [
-        name
-        for name, field in fields.items()
-        if name not in given
-        and field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
-    ]
-    if missing:
+def _fields(kind: Any, value: dict[str, Any], place: str) -> Any:
+    """A dataclass or a TypedDict from an object."""
+    hints = get_type_hints(kind)
+    if is_typeddict(kind):
+        required = kind.__required_keys__
+    else:
+        name = kind.__name__
+        _checked(value.get("kind", name) == name, value.get("kind"), f"{place}.kind", repr(name))
+        if unknown := sorted(value.keys() - hints.keys() - {"kind"}):
+            raise InputError(f"{place} has {_short(unknown[0])}, which is unknown; known: {', '.join(hints)}")
+        fields, none = dataclasses.fields(kind), dataclasses.MISSING
+        required = {field.name for field in fields if field.default is field.default_factory is none}
+    if missing := [name for name in hints if name in required - value.keys()]:
         raise InputError(f"{place} lacks {', '.join(missing)}")
-    values = {name: decode(hints[name], each, f"{place}.{name}") for name, each in given.items()}
+    decoded = {name: decode(hints[name], value[name], f"{place}.{name}") for name in hints if name in value}
+    if is_typeddict(kind):
+        return value | decoded
     try:
-        return kind(**values)
+        return kind(**decoded)
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
-
-
-def _typed_dict(kind: Any, value: Any, place: str) -> Any:
-    _checked(isinstance(value, dict), value, place, "an object")
-    hints = get_type_hints(kind)
-    if missing := sorted(kind.__required_keys__ - value.keys()):
-        raise InputError(f"{place} lacks {', '.join(missing)}")
-    known = {name: decode(hints[name], value[name], f"{place}.{name}") for name in hints if name in value}
-    return {**value, **known}
 
 
 def _checked(valid: bool, value: Any, place: str, wanted: str) -> Any:
@@ -129,10 +105,8 @@ def _checked(valid: bool, value: Any, place: str, wanted: str) -> Any:
 
 def _short(value: Any) -> str:
     """A value as JSON, shortened."""
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     try:
