@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,13 +25,10 @@ if TYPE_CHECKING:
 class Generic:
     """Copies of one Gymnasium environment with continuous or discrete actions; observations are flattened."""
 
-    _box: spaces.Box[Any] | None  # of the actions; None when they are discrete
-    _first_action = 0  # the environment's number of the first discrete action
-    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None
+    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def __init__(self, environment: Environment, count: int) -> None:
-        first = _make(environment)
-        name = describe(environment)
+        first, name = _make(environment), describe(environment)
         self.horizon = _horizon(name, first)
         observations, actions = first.observation_space, first.action_space
         try:
@@ -42,15 +38,12 @@ class Generic:
         # Nearly all are arrays, for which this is the fastest.
         plain = isinstance(observations, spaces.Box)
         self._flatten = np.ravel if plain else functools.partial(flatten, observations)
-        if isinstance(actions, spaces.Box):
-            self._box, self.action_size = actions, math.prod(actions.shape)
-            self.action_bounds = (actions.low.reshape(-1), actions.high.reshape(-1))
-        elif isinstance(actions, spaces.Discrete):
-            self._box, self.action_size, self.action_bounds = None, int(actions.n), None
-            self._first_action = int(actions.start)
-        else:
+        if not isinstance(actions, spaces.Box | spaces.Discrete):
             raise InputError(f"{name} has actions in {actions}; only Box and Discrete are supported")
-        self.discrete = self._box is None
+        self._actions, self.discrete = actions, isinstance(actions, spaces.Discrete)
+        self.action_size = spaces.flatdim(actions)
+        if isinstance(actions, spaces.Box):
+            self.action_bounds = (actions.low.reshape(-1), actions.high.reshape(-1))
         self._copies = [first, *(_make(environment) for _ in range(count - 1))]
         self._is_ours = not isinstance(environment, gymnasium.Env)  # else the caller closes it
         if self._is_ours and len(set(map(id, self._copies))) < count:
@@ -84,9 +77,9 @@ class Generic:
 
     def _native(self, actions: NDArray[Any]) -> list[int] | NDArray[Any]:
         """The actions in the environment's own space."""
-        if self._box is None:
-            return (actions + self._first_action).tolist()
-        return np.reshape(actions, (len(actions), *self._box.shape)).astype(self._box.dtype)
+        if isinstance(self._actions, spaces.Discrete):
+            return (actions + int(self._actions.start)).tolist()
+        return np.reshape(actions, (len(actions), *self._actions.shape)).astype(self._actions.dtype)
 
 
 def _make(environment: Environment) -> Any:

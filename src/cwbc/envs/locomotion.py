@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from cwbc.core.simulation import Transition
 
+Floats = NDArray[np.float64]
+
 _lock = threading.Lock()
 _inside = 0  # how many blocks of quiet_mujoco are active in all threads: the setting is the whole process's
 _before: Any = None
@@ -46,17 +48,6 @@ def quiet_mujoco() -> Iterator[None]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Health:
-    """The open ranges outside of which an episode terminates."""
-
-    heights: tuple[float, float]  # of the torso
-    angles: tuple[float, float]  # of the torso
-    limit: float = math.inf  # on the magnitude of every position and velocity but the torso's position
-    bonus: float = 1.0  # reward for every healthy step
-    bonus_on_fall: bool = False  # whether the terminating step has the bonus too
-
-
-@dataclasses.dataclass(frozen=True)
 class Robot:
     """What distinguishes one locomotion task from another."""
 
@@ -66,42 +57,25 @@ class Robot:
     reset_noise: float
     gaussian_velocities: bool = False  # whether the initial velocities are normal rather than uniform
     velocity_clip: float = math.inf  # in the observation only
-    health: Health | None = None  # None never terminates
-
-
-def _v4(robot: Robot, **changes: Any) -> Robot:
-    """The v4 of a v5 task: the terminating step has the healthy bonus too."""
-    health = robot.health and dataclasses.replace(robot.health, bonus_on_fall=True)
-    return dataclasses.replace(robot, health=health, **changes)
+    # A healthy step has a reward of 1. Outside of open ranges of the torso's height and angle, an episode
+    # terminates; without them, it never does.
+    healthy: tuple[tuple[float, float], tuple[float, float]] | None = None
+    limit: float = math.inf  # on the magnitude of every position and velocity but the torso's position
+    bonus_on_fall: bool = False  # whether the terminating step has that reward too
 
 
 _HOPPER = Robot(
-    model="hopper.xml",
-    frame_skip=4,
-    control_cost=1e-3,
-    reset_noise=5e-3,
-    velocity_clip=10.0,
-    health=Health(heights=(0.7, math.inf), angles=(-0.2, 0.2), limit=100.0),
+    "hopper.xml", 4, 1e-3, 5e-3, velocity_clip=10.0, healthy=((0.7, math.inf), (-0.2, 0.2)), limit=100.0
 )
-_WALKER2D = Robot(
-    model="walker2d_v5.xml",
-    frame_skip=4,
-    control_cost=1e-3,
-    reset_noise=5e-3,
-    velocity_clip=10.0,
-    health=Health(heights=(0.8, 2.0), angles=(-1.0, 1.0)),
-)
-_HALF_CHEETAH = Robot(
-    model="half_cheetah.xml", frame_skip=5, control_cost=0.1, reset_noise=0.1, gaussian_velocities=True
-)
-
+_WALKER2D = Robot("walker2d_v5.xml", 4, 1e-3, 5e-3, velocity_clip=10.0, healthy=((0.8, 2.0), (-1.0, 1.0)))
+_HALF_CHEETAH = Robot("half_cheetah.xml", 5, 0.1, 0.1, gaussian_velocities=True)
 ROBOTS = {
-    "Hopper-v4": _v4(_HOPPER),
+    "Hopper-v4": dataclasses.replace(_HOPPER, bonus_on_fall=True),
     "Hopper-v5": _HOPPER,
     # v5 gave both feet the same friction
-    "Walker2d-v4": _v4(_WALKER2D, model="walker2d.xml"),
+    "Walker2d-v4": dataclasses.replace(_WALKER2D, bonus_on_fall=True, model="walker2d.xml"),
     "Walker2d-v5": _WALKER2D,
-    "HalfCheetah-v4": _v4(_HALF_CHEETAH),
+    "HalfCheetah-v4": _HALF_CHEETAH,
     "HalfCheetah-v5": _HALF_CHEETAH,
 }
 
@@ -123,9 +97,9 @@ class Locomotion:
         self._duration = model.opt.timestep * robot.frame_skip
         self._elapsed = np.zeros(count, np.int64)  # [episode]
         # Views of the batch's state, so writing to them moves the robots.
-        self._positions: NDArray[np.float64] = self.batch.bind("qpos")  # [episode, position]
-        self._velocities: NDArray[np.float64] = self.batch.bind("qvel")  # [episode, velocity]
-        self._controls: NDArray[np.float64] = self.batch.bind("ctrl")  # [episode, action]
+        self._positions: Floats = self.batch.bind("qpos")  # [episode, position]
+        self._velocities: Floats = self.batch.bind("qvel")  # [episode, velocity]
+        self._controls: Floats = self.batch.bind("ctrl")  # [episode, action]
         self.observation_size = model.nq - 1 + model.nv
         self.action_size = model.nu
         low, high = model.actuator_ctrlrange.astype(np.float32).T
@@ -134,15 +108,14 @@ class Locomotion:
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
         """Reset the given episodes, each to the state of Gymnasium's `reset(seed=...)`."""
         noise = self._robot.reset_noise
-        positions = np.empty((len(episodes), self._positions.shape[1]))
-        velocities = np.empty((len(episodes), self._velocities.shape[1]))
-        for row, seed in zip(range(len(episodes)), seeds, strict=True):
+        positions, velocities = self._positions[episodes], self._velocities[episodes]  # copies
+        for position, velocity, seed in zip(positions, velocities, seeds, strict=True):
             generator = np.random.default_rng(seed)
-            positions[row] = self._initial + generator.uniform(-noise, noise, positions.shape[1])
+            position[:] = self._initial + generator.uniform(-noise, noise, len(position))
             if self._robot.gaussian_velocities:
-                velocities[row] = noise * generator.standard_normal(velocities.shape[1])
+                velocity[:] = noise * generator.standard_normal(len(velocity))
             else:
-                velocities[row] = generator.uniform(-noise, noise, velocities.shape[1])
+                velocity[:] = generator.uniform(-noise, noise, len(velocity))
         with quiet_mujoco():
             self.batch.reset(episodes, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
             self._positions[episodes] = positions
@@ -165,34 +138,26 @@ class Locomotion:
         progress = (positions[:, 0] - before) / self._duration
         costs = self._robot.control_cost * np.square(actions).sum(axis=1)
         healthy, bonuses = self._healthy(positions, velocities)
-        return Transition(
-            observations=self._observe(positions, velocities),
-            rewards=progress + bonuses - costs,
-            terminated=~healthy,
-            truncated=self._elapsed[episodes] >= self.horizon,
-        )
+        truncated = self._elapsed[episodes] >= self.horizon
+        observations = self._observe(positions, velocities)
+        return Transition(observations, progress + bonuses - costs, ~healthy, truncated)
 
     def close(self) -> None:
         """Nothing to release: the threads end with the batch."""
 
-    def _healthy(
-        self, positions: NDArray[np.float64], velocities: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.floating[Any]] | float]:
+    def _healthy(self, positions: Floats, velocities: Floats) -> tuple[NDArray[np.bool_], Floats | float]:
         """Which episodes do not terminate, and the bonus of each."""
-        health = self._robot.health
-        if health is None:
-            return np.ones(len(positions), np.bool_), 0.0
-        heights, angles = positions[:, 1], positions[:, 2]
-        healthy: NDArray[np.bool_] = (health.heights[0] < heights) & (heights < health.heights[1])
-        healthy &= (health.angles[0] < angles) & (angles < health.angles[1])
-        if health.limit < math.inf:
-            healthy &= (np.abs(positions[:, 2:]) < health.limit).all(axis=1)
-            healthy &= (np.abs(velocities) < health.limit).all(axis=1)
-        return healthy, health.bonus if health.bonus_on_fall else health.bonus * healthy
+        robot, healthy = self._robot, np.ones(len(positions), np.bool_)
+        if robot.healthy is None:
+            return healthy, 0.0
+        for (low, high), values in zip(robot.healthy, positions.T[1:3], strict=True):
+            healthy &= (low < values) & (values < high)
+        if robot.limit < math.inf:
+            healthy &= (np.abs(positions[:, 2:]) < robot.limit).all(axis=1)
+            healthy &= (np.abs(velocities) < robot.limit).all(axis=1)
+        return healthy, 1.0 if robot.bonus_on_fall else healthy.astype(np.float64)
 
-    def _observe(
-        self, positions: NDArray[np.float64], velocities: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _observe(self, positions: Floats, velocities: Floats) -> Floats:
         """All but the distance travelled, on which a policy must not depend."""
         clip = self._robot.velocity_clip
         return np.concatenate((positions[:, 1:], velocities.clip(-clip, clip)), axis=1)
@@ -200,6 +165,4 @@ class Locomotion:
 
 def _cores() -> int:
     """The cores that this process may use; MuJoCo itself counts those of the whole machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

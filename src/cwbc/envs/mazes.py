@@ -7,11 +7,10 @@ ant of the same strength.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import mujoco
@@ -30,19 +29,23 @@ _RADIUS = 0.5  # of a goal; Gymnasium-Robotics has 0.45
 _ANT_CELL = 4.0  # width of a cell; the point's are 1 wide
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class World:
+Floats = NDArray[np.float64]
+Reset = tuple[Floats, dict[str, Any]]
+Step = tuple[Floats, float, bool, bool, dict[str, Any]]
+
+
+class World(NamedTuple):
     """The physics of one maze, shared by the copies of its environment."""
 
     model: mujoco.MjModel
-    origin: NDArray[np.float64]  # [2] D4RL's (0, 0) in the model
+    origin: Floats  # [2] D4RL's (0, 0) in the model
     cells: NDArray[np.int64]  # [cell, (row, column)] without a wall
 
 
-class _Maze(gymnasium.Env[NDArray[np.float64], NDArray[np.float32]]):
+class _Maze(gymnasium.Env[Floats, NDArray[np.float32]]):
     """One robot among walls. All positions but the model's own are in D4RL's frame."""
 
-    goal: NDArray[np.float64]  # [2] x and y
+    goal: Floats  # [2] x and y
 
     def __init__(self, world: World, substeps: int) -> None:
         model = world.model
@@ -50,9 +53,7 @@ class _Maze(gymnasium.Env[NDArray[np.float64], NDArray[np.float32]]):
         self.observation_space = spaces.Box(-np.inf, np.inf, (model.nq + model.nv,), np.float64)
         self.action_space = spaces.Box(-1.0, 1.0, (model.nu,), np.float32)
 
-    def _start(
-        self, positions: NDArray[np.float64], velocities: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    def _start(self, positions: Floats, velocities: Floats) -> Reset:
         model, data = self._world.model, self._data
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:] = positions, velocities
@@ -62,14 +63,14 @@ class _Maze(gymnasium.Env[NDArray[np.float64], NDArray[np.float32]]):
         mujoco.mj_forward(model, data)
         return self._observe(), {}
 
-    def _advance(self, action: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
+    def _advance(self, action: NDArray[np.float32]) -> tuple[Floats, float]:
         """The next observation, and its distance from the goal."""
         self._data.ctrl[:] = np.clip(action, -1.0, 1.0)
         mujoco.mj_step(self._world.model, self._data, self._substeps)
         observation = self._observe()
         return observation, float(np.linalg.norm(observation[:2] - self.goal))
 
-    def _observe(self) -> NDArray[np.float64]:
+    def _observe(self) -> Floats:
         observation = np.concatenate((self._data.qpos, self._data.qvel))
         observation[:2] -= self._world.origin
         return observation
@@ -83,9 +84,7 @@ class AntMaze(_Maze):
         row, column = _ANT_GOALS[size]
         self._goal_cell = _ANT_CELL * np.array([column - 1, row - 1])
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Reset:
         """Start an episode with a new goal, as D4RL's v2 does."""
         super().reset(seed=seed)
         model, generator = self._world.model, self.np_random
@@ -94,9 +93,7 @@ class AntMaze(_Maze):
         positions = model.qpos0 + generator.uniform(-0.1, 0.1, model.nq)
         return self._start(positions, 0.1 * generator.standard_normal(model.nv))
 
-    def step(
-        self, action: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+    def step(self, action: NDArray[np.float32]) -> Step:
         """Advance by 0.1 seconds; reaching the goal has a reward of 1 and terminates the episode."""
         observation, distance = self._advance(action)
         reached = distance <= _RADIUS
@@ -111,18 +108,14 @@ class Maze2d(_Maze):
         self.goal = np.array(_POINT_GOALS[size], np.float64)
         self._dense = dense
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Reset:
         """Start an episode in any cell, including the goal's."""
         super().reset(seed=seed)
         generator = self.np_random
         place = generator.choice(self._world.cells) + generator.uniform(-0.1, 0.1, 2)
         return self._start(place, 0.1 * generator.standard_normal(2))
 
-    def step(
-        self, action: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+    def step(self, action: NDArray[np.float32]) -> Step:
         """Advance by 0.01 seconds; only the time limit truncates the episode."""
         self._data.qvel[:] = self._data.qvel.clip(-5, 5)
         mujoco.mj_forward(self._world.model, self._data)
@@ -157,8 +150,7 @@ def _point_world(size: str) -> World:
 
 def _walls(size: str) -> NDArray[np.bool_]:
     """The cells of a maze that are walls; the maps are D4RL's. [row, column]"""
-    maps = _robotics("maps")
-    return np.array(getattr(maps, _MAPS[size])) == 1
+    return np.array(getattr(_robotics("maps"), _MAPS[size])) == 1
 
 
 def _build(module: str, environment: str, walls: NDArray[np.bool_]) -> tuple[mujoco.MjModel, Any]:
@@ -174,24 +166,14 @@ def _robotics(module: str) -> Any:
         return need_extra(f"gymnasium_robotics.envs.maze.{module}", "mazes", "D4RL's mazes")
 
 
-def _register() -> None:
-    """Register the ids and time limits with Gymnasium; nothing is built for that."""
-    ants = {"umaze": (700, ("", "-diverse"))} | dict.fromkeys(
-        ("medium", "large"), (1000, ("-play", "-diverse"))
-    )
-    points = {"umaze": 300, "medium": 600, "large": 800}
-    entries: list[tuple[str, str, int, dict[str, Any]]] = [
-        (f"antmaze-{size}{dataset}-v2", "AntMaze", steps, {"size": size})
-        for size, (steps, datasets) in ants.items()
-        for dataset in datasets  # of one size, they share an environment
-    ] + [
-        (f"maze2d-{size}{reward}-v1", "Maze2d", steps, {"size": size, "dense": bool(reward)})
-        for size, steps in points.items()
-        for reward in ("", "-dense")
-    ]
-    for name, maze, steps, settings in entries:
-        entry_point = f"{__name__}:{maze}"
-        gymnasium.register(f"d4rl/{name}", entry_point, max_episode_steps=steps, kwargs=settings)
+def _register(name: str, maze: str, steps: int, **settings: Any) -> None:
+    """Register an id and its time limit with Gymnasium; nothing is built for that."""
+    entry_point = f"{__name__}:{maze}"
+    gymnasium.register(f"d4rl/{name}", entry_point, max_episode_steps=steps, kwargs=settings)
 
 
-_register()
+for _size, _ant_steps, _point_steps in (("umaze", 700, 300), ("medium", 1000, 600), ("large", 1000, 800)):
+    for _dataset in ("" if _size == "umaze" else "-play", "-diverse"):  # they share an environment
+        _register(f"antmaze-{_size}{_dataset}-v2", "AntMaze", _ant_steps, size=_size)
+    for _reward in ("", "-dense"):
+        _register(f"maze2d-{_size}{_reward}-v1", "Maze2d", _point_steps, size=_size, dense=bool(_reward))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -15,22 +15,14 @@ from cwbc.system.errors import InputError
 Space = spaces.Space[Any]
 
 
-class _Leaf(NamedTuple):
-    """One array of an observation."""
-
-    name: str
-    space: Space  # Box, Discrete, MultiBinary or MultiDiscrete
-    values: Any  # of the observations; None where only the space matters
-
-
 def size(space: Space) -> int:
     """The dimensions of an observation."""
-    return sum(_width(part.space) for part in _parts(space))
+    return sum(spaces.flatdim(part) for _, part, _ in _parts(space))
 
 
 def dtype(space: Space) -> np.dtype[np.floating[Any]]:
     """The type that represents a floating-point space exactly; float32 for integers."""
-    kinds = {part.space.dtype for part in _parts(space)}
+    kinds = {part.dtype for _, part, _ in _parts(space)}
     return np.result_type(*(k if k is not None and k.kind == "f" else np.float32 for k in kinds))
 
 
@@ -49,7 +41,7 @@ def names(space: Space) -> tuple[str, ...]:
 
 def flatten(space: Space, observation: Any) -> NDArray[np.floating[Any]]:
     """One observation of a live environment. [size]"""
-    parts: list[Any] = [spaces.flatten(part.space, part.values) for part in _parts(space, observation)]
+    parts: list[Any] = [spaces.flatten(part, values) for _, part, values in _parts(space, observation)]
     return np.concatenate(parts, dtype=dtype(space), casting="same_kind")
 
 
@@ -62,20 +54,20 @@ def flatten_batch(space: Space, observations: Any, count: int) -> NDArray[np.flo
     rows = np.empty((count, size(space)), dtype(space))
     column = 0
     for name, part, logged in _parts(space, observations):
-        block = rows[:, column : column + _width(part)]
+        block = rows[:, column : column + spaces.flatdim(part)]
         column += block.shape[1]
         values, shape = np.asarray(logged), (count, *(part.shape or ()))
         if values.shape[:1] != (count,) or values.size != math.prod(shape):
             raise InputError(f"'{name}' has values of shape {values.shape}; expected {shape}")
         if isinstance(part, spaces.Discrete | spaces.MultiDiscrete):
-            _one_hot(block, _Leaf(name, part, values))
+            _one_hot(block, name, part, values)
         else:
             block[:] = values.reshape(block.shape)
     return rows
 
 
-def _parts(space: Space, values: Any = None, name: str = "") -> Iterator[_Leaf]:
-    """The arrays of a space."""
+def _parts(space: Space, values: Any = None, name: str = "") -> Iterator[tuple[str, Space, Any]]:
+    """The arrays of an observation: the name, space and values of each; without values, None."""
     if isinstance(space, spaces.Dict):
         # Gymnasium sorts some keys, Minari sorts them all: only sorted ones have the same layout in the data
         # and in its environment.
@@ -87,7 +79,7 @@ def _parts(space: Space, values: Any = None, name: str = "") -> Iterator[_Leaf]:
             path = f"{name or 'observation'}[{place}]"
             yield from _parts(inner, _at(values, place, path), path)
     elif isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiBinary | spaces.MultiDiscrete):
-        yield _Leaf(name or "observation", space, values)
+        yield name or "observation", space, values
     else:
         raise InputError(
             f"'{name or 'observation'}' is in a {type(space).__name__} space, which has no fixed "
@@ -104,28 +96,21 @@ def _at(values: Any, key: Any, path: str) -> Any:
         raise InputError(f"'{path}' is in the observation space, but not among the observations") from error
 
 
-def _one_hot(block: NDArray[np.floating[Any]], part: _Leaf) -> None:
+def _one_hot(block: NDArray[np.floating[Any]], name: str, space: Space, values: NDArray[Any]) -> None:
     """Write the one-hot encoding of every discrete value."""
-    counts, starts = _choices(part.space)
-    chosen = part.values.reshape(len(block), len(counts))
+    counts, starts = _choices(space)
+    chosen = values.reshape(len(block), len(counts))
     if chosen.dtype.kind not in "iub":
-        raise InputError(f"'{part.name}' holds {chosen.dtype}; {part.space} has integers")
+        raise InputError(f"'{name}' holds {chosen.dtype}; {space} has integers")
     places = chosen.astype(np.int64) - starts
     if ((places < 0) | (places >= counts)).any():
         found = f"from {chosen.min()} to {chosen.max()}"
-        raise InputError(f"'{part.name}' has values {found}, not all of which are in {part.space}")
+        raise InputError(f"'{name}' has values {found}, not all of which are in {space}")
     block[:] = 0
     block[np.arange(len(block))[:, None], np.cumsum(counts) - counts + places] = 1
 
 
-def _choices(space: Space) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _choices(space: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The number of values of every discrete variable, and the first of them. [variable]"""
-    counts = space.n if isinstance(space, spaces.Discrete) else space.nvec  # type: ignore[attr-defined]
-    starts = space.start  # type: ignore[attr-defined]
-    return np.ravel(counts).astype(np.int64), np.ravel(starts).astype(np.int64)
-
-
-def _width(space: Space) -> int:
-    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-        return int(_choices(space)[0].sum())
-    return math.prod(space.shape or ())
+    counts = space.n if isinstance(space, spaces.Discrete) else space.nvec
+    return np.ravel(counts).astype(np.int64), np.ravel(space.start).astype(np.int64)

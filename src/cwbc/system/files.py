@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -34,11 +33,7 @@ _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # file systems of 
 def write_atomically(
     path: Path, data: bytes | str, before_replacing: Callable[[], None] = lambda: None
 ) -> None:
-    """Replace the file at `path` in one step; on failure the old file stays and nothing else is left.
-
-    Args:
-        before_replacing: may raise, and then the old file stays as well.
-    """
+    """Replace the file at `path` in one step; on failure the old file stays and nothing else is left."""
     write_together({path: data}, before_replacing)
 
 
@@ -115,22 +110,11 @@ def open_to_append(path: Path) -> BinaryIO:
 
 def _opened(path: Path, flags: int) -> int:
     """A descriptor for writing to a plain file; links, pipes and devices are refused."""
-    try:
-        # Non-blocking: opening a pipe would wait for a reader.
-        descriptor = os.open(path, flags | _GUARDED, 0o666)
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):
-            raise
-        raise _not_plain(path) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise _not_plain(path)
-    return descriptor
-
-
-def _not_plain(path: Path) -> InputError:
-    what = "a symbolic link" if path.is_symlink() else "no plain file"
-    return InputError(f"{path} is {what}, and is not written to; remove it, and run the same command again")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        what = "a symbolic link" if path.is_symlink() else "no plain file"
+        raise InputError(f"{path} is {what}, and is not written to; remove it, and run the command again")
+    # The flags guard against a link or a pipe that is placed there meanwhile.
+    return os.open(path, flags | _GUARDED, 0o666)
 
 
 def read_text(path: Path) -> str:
