@@ -60,8 +60,7 @@ def read(
     envs.allow(environment)
     name = os.fspath(dataset)
     with protection.at_most(max_gigabytes):
-        source = _source_of(name)
-        if source is None:
+        if (source := _source_of(name)) is None:
             raise _unknown(name)
         if options != BY_NAME and not source.tables:
             raise files.options_not_allowed(name)
@@ -71,8 +70,7 @@ def read(
         raise InputError(f"--time-limit {time_limit} is shorter than an episode of {longest} steps")
     known = data.environment if environment is None else environment
     known = None if known == NO_ENVIRONMENT else known
-    same = known == data.environment  # then its limit is the data's, if that has one
-    limit = time_limit or (data.time_limit if same else None)
+    limit = time_limit or (data.time_limit if known == data.environment else None)
     limit = limit or (envs.time_limit(known) if known else None)
     if recording.origin.only_done and limit:  # an episode that reached the limit was truncated by it
         data = dataclasses.replace(data, terminated=data.terminated & (data.lengths < limit))
@@ -112,16 +110,13 @@ def _source_of(name: str) -> DatasetSource | None:
 
 
 def _unknown(name: str) -> InputError:
-    for source in SOURCES:
-        if hint := source.hint(name):
-            return InputError(hint)
-    beside = files.beside(name)
-    is_file = Path(name).suffix in files.SUFFIXES
-    missing = ": no such file" if is_file else ""
-    names = {*beside, *(known for source in SOURCES for known in source.names())}
+    if hint := next(filter(None, (source.hint(name) for source in SOURCES)), None):
+        return InputError(hint)
+    beside, is_file = files.beside(name), Path(name).suffix in files.SUFFIXES
     hint = "; `cwbc data list` shows the available ones"
+    names = {*beside, *(known for source in SOURCES for known in source.names())}
     if near := difflib.get_close_matches(name, sorted(names), n=3):
         hint = f"; did you mean {' or '.join(map(repr, near))}?"
     elif is_file:
         hint = f"; beside it: {', '.join(beside[:5])}" if beside else ""
-    return InputError(f"unknown dataset {name!r}{missing}{hint}")
+    return InputError(f"unknown dataset {name!r}{': no such file' * is_file}{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 
@@ -24,24 +25,19 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
     if environment is None:
         return recording
     try:
-        simulator = envs.make(environment, 1)
+        data, horizon = _with_actions(data, environment)
+        if (longest := int(data.lengths.max())) > horizon:
+            limit = f"the time limit of {environment} is {horizon:,}"
+            what = f"episodes have up to {longest:,} steps, but {limit}"
+            issues.append(Issue("warning", what, "is it the right environment?"))
     except UnavailableError as error:
         if acting:
             raise
         what = f"whether the data fits {environment} cannot be checked here"
         issues.append(Issue("warning", what, f"{error}; if that is a mistake, import again with --overwrite"))
-        return dataclasses.replace(recording, issues=tuple(issues))
-    try:
-        data = _with_actions(data, simulator)
-        if (longest := int(data.lengths.max())) > simulator.horizon:
-            limit = f"the time limit of {environment} is {simulator.horizon:,}"
-            what = f"episodes have up to {longest:,} steps, but {limit}"
-            issues.append(Issue("warning", what, "is it the right environment?"))
     except InputError as error:
         remedy = "--env ID names the environment of the data, and --env none means that it has none"
         issues.append(Issue("error", str(error), remedy))
-    finally:
-        simulator.close()
     return dataclasses.replace(recording, data=data, issues=tuple(issues))
 
 
@@ -50,13 +46,9 @@ def with_actions(data: Trajectories) -> Trajectories:
     if data.environment is None:
         return data
     try:
-        simulator = envs.make(data.environment, 1)
+        data, _ = _with_actions(data, data.environment)
     except UnavailableError:
         return data
-    try:
-        data = _with_actions(data, simulator)
-    finally:
-        simulator.close()
     if data.discrete and data.actions.max() >= data.action_size:
         raise InputError(
             f"the data has action {data.actions.max()}; the {data.action_size} actions of "
@@ -65,25 +57,22 @@ def with_actions(data: Trajectories) -> Trajectories:
     return data
 
 
-def _with_actions(data: Trajectories, simulator: Simulator) -> Trajectories:
+def _with_actions(data: Trajectories, environment: str) -> tuple[Trajectories, int]:
+    """The data with the actions of an environment, and its time limit."""
     size = math.prod(data.observations.shape[1:])
-    if data.discrete and simulator.discrete and size == simulator.observation_size:
-        # Logged actions may lack the last ones. The checks report those that the environment lacks.
-        data = data.described(action_count=simulator.action_size)
-    compare("the data", size, data.action_size, data.discrete, simulator, str(data.environment))
-    if simulator.action_bounds is not None:
-        low, high = (tuple(bound.astype(float).tolist()) for bound in simulator.action_bounds)
-        data = data.described(action_bounds=(low, high))
-    return data
+    with contextlib.closing(envs.make(environment, 1)) as simulator:
+        if data.discrete and simulator.discrete and size == simulator.observation_size:
+            # Logged actions may lack the last ones. The checks report those that the environment lacks.
+            data = data.described(action_count=simulator.action_size)
+        compare("the data", size, data.action_size, data.discrete, simulator, environment)
+        if simulator.action_bounds is not None:
+            low, high = (tuple(bound.astype(float).tolist()) for bound in simulator.action_bounds)
+            data = data.described(action_bounds=(low, high))
+        return data, simulator.horizon
 
 
 def compare(
-    what: str,
-    observation_size: int,
-    action_size: int,
-    discrete: bool,
-    simulator: Simulator,
-    environment: str,
+    what: str, observation_size: int, action_size: int, discrete: bool, simulator: Simulator, environment: str
 ) -> None:
     """Refuse what does not have the dimensions of the environment."""
     kinds = {True: "discrete actions", False: "action dimensions"}

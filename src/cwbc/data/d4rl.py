@@ -18,7 +18,6 @@ from cwbc.system.errors import InputError
 if TYPE_CHECKING:
     from cwbc.core.trajectories import Trajectories
     from cwbc.data.checks import Recording
-    from cwbc.data.formats.columns import ColumnOptions
     from cwbc.system.progress import Progress
 
 HOST = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
@@ -66,7 +65,7 @@ def environment_of(file: str, observation_size: int, action_size: int) -> str | 
     return None
 
 
-def download(
+def _download(
     name: str, url: str | None, overwrite: bool, progress: Progress | None
 ) -> tuple[store.Entry, str]:
     """Download a dataset into the store; later downloads are compared with the first."""
@@ -81,10 +80,17 @@ def download(
         # A copy may be compressed differently, but not be another file altogether.
         most = {} if published.bytes is None else {"most": 2 * published.bytes}
         network.download(url, part, progress, **most)
+        file_hash, first = network.file_hash(part), store.readable(published.name)
         try:
             data = read(published, part).trusted()
-            file_hash, first = network.file_hash(part), store.readable(published.name)
-            _check_same(published, first, file_hash, data)
+            hashes = (first.download_hash, first.content_hash) if first else ()
+            if first and file_hash not in hashes and data.content_hash not in hashes:
+                raise InputError(
+                    f"this is not the {published.d4rl_name} that was downloaded first, on "
+                    f"{first.created[:10]} from {first.source}: its data differs (SHA-256 {file_hash[:16]}). "
+                    "The first one stays; if the new one is right, run "
+                    f"`cwbc data remove {published.name}` before downloading it"
+                )
         except InputError as error:
             network.discard(part)  # complete, and wrong: resuming it would not help
             raise InputError(f"{url}: {str(error).replace(str(part), 'the file')}") from error
@@ -96,16 +102,6 @@ def download(
     compared = "it equals the first download" if first else "later downloads are compared with this one"
     checked = "D4RL publishes no hashes: dimensions and number of steps are right"
     return entry, f"{checked}; {compared} (SHA-256 {file_hash[:16]})"
-
-
-def _check_same(published: Published, first: store.Entry | None, file_hash: str, data: Trajectories) -> None:
-    """Refuse a file with other data than the first download of the same name."""
-    if first is not None and file_hash != first.download_hash and data.content_hash != first.content_hash:
-        raise InputError(
-            f"this is not the {published.d4rl_name} that was downloaded first, on {first.created[:10]} from "
-            f"{first.source}: its data differs (SHA-256 {file_hash[:16]}). The first one stays; if the new "
-            f"one is right, run `cwbc data remove {published.name}` before downloading it"
-        )
 
 
 def read(published: Published, path: Path) -> Recording:
@@ -146,8 +142,7 @@ def _up_to_goal(data: Trajectories) -> Trajectories:
 def verify(published: Published, data: Trajectories) -> None:
     """Refuse data that cannot be what was published under this name."""
     observations, actions = data.observations.shape[1], 0 if data.discrete else data.action_size
-    slack = 0 if published.exact else published.transitions // 100
-    about = "" if published.exact else "about "
+    slack, about = (0, "") if published.exact else (published.transitions // 100, "about ")
     wrong = []
     if observations != published.observation_size or data.observations.ndim != 2:
         wrong.append(f"{observations} observation dimensions, expected {published.observation_size}")
@@ -163,32 +158,12 @@ def verify(published: Published, data: Trajectories) -> None:
         )
 
 
-def _locomotion(robot: str, kind: str, transitions: int, bytes: int, exact: bool = False) -> Published:
-    # D4RL's v2 data was recorded with mujoco-py; Gymnasium's v4 rules are the closest to it.
-    environment, observations, actions = {
-        "hopper": ("Hopper-v4", 11, 3),
-        "walker2d": ("Walker2d-v4", 17, 6),
-        "halfcheetah": ("HalfCheetah-v4", 17, 6),
-    }[robot]
-    file = f"gym_mujoco_v2/{robot}_{kind.replace('-', '_')}-v2.hdf5"
-    return Published(
-        f"{robot}-{kind}-v2", file, environment, transitions, observations, actions, exact, bytes
-    )
-
-
-def _antmaze(kind: str, maze: str, starts: bool, goals: bool, bytes: int | None) -> Published:
-    file = f"ant_maze_v2/Ant_maze_{maze}_noisy_multistart_{starts}_multigoal_{goals}_sparse_fixed.hdf5"
-    # Not umaze-diverse: its file marks the first step at the goal alone (D4RL's issue 199).
-    continues, name = kind != "umaze-diverse", f"antmaze-{kind}-v2"
-    return Published(name, file, f"d4rl/{name}", 1_000_000, 29, 8, False, bytes, continues)
-
-
-def _maze2d(maze: str, transitions: int, dense: bool) -> Published:
-    name = f"maze2d-{maze}-dense-v1" if dense else f"maze2d-{maze}-v1"
-    file = f"maze2d/maze2d-{maze}-{'dense' if dense else 'sparse'}-v1.hdf5"
-    return Published(name, file, f"d4rl/{name}", transitions, 4, 2)
-
-
+# D4RL's v2 data was recorded with mujoco-py; Gymnasium's v4 rules are the closest to it.
+_ROBOTS = {
+    "hopper": ("Hopper-v4", 11, 3),
+    "walker2d": ("Walker2d-v4", 17, 6),
+    "halfcheetah": ("HalfCheetah-v4", 17, 6),
+}
 # Files: D4RL's own list of addresses, d4rl/infos.py in github.com/Farama-Foundation/D4RL.
 # Sizes: TensorFlow Datasets' checksums of the same addresses.
 # Counts: the medium files have 1,000,000 rows each (scripts/generation/mujoco/collect_data.py there truncates
@@ -196,29 +171,47 @@ def _maze2d(maze: str, transitions: int, dense: bool) -> Published:
 # distinguish files that rows do not. TensorFlow Datasets' catalogue counts that episode too: 2,187 and 1,191,
 # and 2,000 whole ones in halfcheetah's medium-expert. The others are sizes as they are commonly given,
 # in which a last episode may be missing.
-CATALOGUE = (
-    _locomotion("hopper", "medium", 999_906, 152_756_557, exact=True),
-    _locomotion("hopper", "medium-replay", 402_000, 75_854_457),
-    _locomotion("hopper", "medium-expert", 1_999_400, 304_537_315),
-    _locomotion("walker2d", "medium", 999_995, 232_254_996, exact=True),
-    _locomotion("walker2d", "medium-replay", 302_000, 86_323_963),
-    _locomotion("walker2d", "medium-expert", 1_999_209, 462_197_079),
-    _locomotion("halfcheetah", "medium", 1_000_000, 237_727_262, exact=True),
-    _locomotion("halfcheetah", "medium-replay", 202_000, 59_448_533),
-    _locomotion("halfcheetah", "medium-expert", 2_000_000, 474_567_252, exact=True),
-    _antmaze("umaze", "u-maze", starts=False, goals=False, bytes=232_532_949),
-    _antmaze("umaze-diverse", "u-maze", starts=True, goals=True, bytes=230_854_272),
-    _antmaze("medium-play", "big-maze", starts=True, goals=False, bytes=None),
-    _antmaze("medium-diverse", "big-maze", starts=True, goals=True, bytes=231_095_166),
-    _antmaze("large-play", "hardest-maze", starts=True, goals=False, bytes=230_880_653),
-    _antmaze("large-diverse", "hardest-maze", starts=True, goals=True, bytes=231_183_710),
-    _maze2d("umaze", 1_000_000, dense=False),
-    _maze2d("umaze", 1_000_000, dense=True),
-    _maze2d("medium", 2_000_000, dense=False),
-    _maze2d("medium", 2_000_000, dense=True),
-    _maze2d("large", 4_000_000, dense=False),
-    _maze2d("large", 4_000_000, dense=True),
+_LOCOMOTION = (  # robot, kind, transitions, whether exact, bytes
+    ("hopper", "medium", 999_906, True, 152_756_557),
+    ("hopper", "medium-replay", 402_000, False, 75_854_457),
+    ("hopper", "medium-expert", 1_999_400, False, 304_537_315),
+    ("walker2d", "medium", 999_995, True, 232_254_996),
+    ("walker2d", "medium-replay", 302_000, False, 86_323_963),
+    ("walker2d", "medium-expert", 1_999_209, False, 462_197_079),
+    ("halfcheetah", "medium", 1_000_000, True, 237_727_262),
+    ("halfcheetah", "medium-replay", 202_000, False, 59_448_533),
+    ("halfcheetah", "medium-expert", 2_000_000, True, 474_567_252),
 )
+_ANTMAZE = (  # kind, maze and varying starts and goals in the name of the file, bytes
+    ("umaze", "u-maze", False, False, 232_532_949),
+    ("umaze-diverse", "u-maze", True, True, 230_854_272),
+    ("medium-play", "big-maze", True, False, None),
+    ("medium-diverse", "big-maze", True, True, 231_095_166),
+    ("large-play", "hardest-maze", True, False, 230_880_653),
+    ("large-diverse", "hardest-maze", True, True, 231_183_710),
+)
+_MAZE2D = {"umaze": 1_000_000, "medium": 2_000_000, "large": 4_000_000}  # transitions
+
+
+def _catalogue() -> Iterator[Published]:
+    for robot, kind, transitions, exact, size in _LOCOMOTION:
+        file = f"gym_mujoco_v2/{robot}_{kind.replace('-', '_')}-v2.hdf5"
+        environment, observations, actions = _ROBOTS[robot]
+        name, sizes = f"{robot}-{kind}-v2", (observations, actions)
+        yield Published(name, file, environment, transitions, *sizes, exact, size)
+    for kind, maze, starts, goals, bytes in _ANTMAZE:
+        name = f"antmaze-{kind}-v2"
+        file = f"ant_maze_v2/Ant_maze_{maze}_noisy_multistart_{starts}_multigoal_{goals}_sparse_fixed.hdf5"
+        # Not umaze-diverse: its file marks the first step at the goal alone (D4RL's issue 199).
+        continues = kind != "umaze-diverse"
+        yield Published(name, file, f"d4rl/{name}", 1_000_000, 29, 8, False, bytes, continues)
+    for maze, transitions in _MAZE2D.items():
+        for kind, suffix in (("sparse", ""), ("dense", "-dense")):
+            name = f"maze2d-{maze}{suffix}-v1"
+            yield Published(name, f"maze2d/maze2d-{maze}-{kind}-v1.hdf5", f"d4rl/{name}", transitions, 4, 2)
+
+
+CATALOGUE = tuple(_catalogue())
 _BY_NAME = {name: each for each in CATALOGUE for name in (each.name, each.d4rl_name)}
 
 
@@ -227,17 +220,12 @@ def _offers() -> Iterator[Offer]:
         if not store.has(each.name):
             steps = f"{'' if each.exact else 'about '}{each.transitions:,}"
             size = "" if each.bytes is None else size_text(each.bytes)
-            yield Offer(
-                each.name, (steps, size), {"name": each.name} | dataclasses.asdict(each) | {"url": each.url()}
-            )
+            facts = {"name": each.name} | dataclasses.asdict(each) | {"url": each.url()}
+            yield Offer(each.name, (steps, size), facts)
 
 
 def _stored_name(name: str) -> str:
     return _BY_NAME[name].name if name in _BY_NAME else name
-
-
-def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
-    return store.SOURCE.read(_stored_name(name), options, progress)
 
 
 def _hint(name: str) -> str | None:
@@ -253,9 +241,9 @@ SOURCE = DatasetSource(
     offers=_offers,
     names=lambda: _BY_NAME,
     has=lambda name: name in _BY_NAME and store.has(_stored_name(name)),
-    read=_read,
+    read=lambda name, options, progress: store.SOURCE.read(_stored_name(name), options, progress),
     hint=_hint,
     stored_name=_stored_name,
-    remote=Remote(lambda name: name in _BY_NAME, download),
+    remote=Remote(lambda name: name in _BY_NAME, _download),
     reserved=True,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,7 +59,7 @@ class DatasetSummary:
         known = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
         summary: DatasetSummary = decode(cls, known, place)
         edges, counts = summary.histogram_edges, summary.histogram_counts
-        if len(edges) != len(counts) + 1 or not counts or any(a > b for a, b in itertools.pairwise(edges)):
+        if len(edges) != len(counts) + 1 or not counts or list(edges) != sorted(edges):
             raise InputError(f"{place}: histogram_edges are not the ascending edges of histogram_counts")
         if min(counts) < 0 or summary.episodes < 1 or summary.steps < 1:
             raise InputError(f"{place}: counts are negative, or there are no episodes")

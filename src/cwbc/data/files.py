@@ -31,7 +31,7 @@ _COMPRESSED = (".gz", ".bz2", ".zst")
 _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 
 
-def has(name: str) -> bool:
+def _has(name: str) -> bool:
     """Whether there is a file, or a folder with a dataset."""
     path = Path(name)
     if path.is_dir():
@@ -39,7 +39,7 @@ def has(name: str) -> bool:
     return path.exists()
 
 
-def read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
     """The episodes of a file or folder; its name may imply the environment, as D4RL's do."""
     path = Path(name)
     if path.is_dir() and minari.is_dataset(path):
@@ -53,9 +53,10 @@ def read(name: str, options: ColumnOptions, progress: Progress | None) -> Record
         reading = getattr(importlib.import_module(f"cwbc.data.formats.{module}"), function)
         recording = reading(path, options, progress)
     data = recording.data
-    if data.environment is None:
-        sizes = (math.prod(data.observations.shape[1:]), 0 if data.discrete else data.action_size)
-        data = data.described(environment=d4rl.environment_of(path.stem, *sizes))
+    if data.environment is not None:
+        return recording
+    sizes = (math.prod(data.observations.shape[1:]), 0 if data.discrete else data.action_size)
+    data = data.described(environment=d4rl.environment_of(path.stem, *sizes))
     return dataclasses.replace(recording, data=data)
 
 
@@ -71,9 +72,7 @@ def _format(path: Path) -> str:
     check_regular(path)
     with path.open("rb") as file:
         start = file.read(4)
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
     suffix = suffixes[-1] if suffixes else ""
     if not start:
         raise InputError(f"{path} is empty; expected one row per step")
@@ -89,16 +88,12 @@ def _format(path: Path) -> str:
 
 def beside(name: str) -> list[str]:
     """The data files in the folder of a file that does not exist."""
-    parent = Path(name).parent
-    return (
-        sorted(str(path) for path in parent.iterdir() if path.suffix in SUFFIXES) if parent.is_dir() else []
-    )
+    return sorted(str(path) for path in Path(name).parent.glob("*") if path.suffix in SUFFIXES)
 
 
 def _hint(name: str) -> str | None:
-    if Path(name).is_dir():
-        return f"{name} is a folder with neither Parquet files nor a Minari dataset in it"
-    return None
+    folder = f"{name} is a folder with neither Parquet files nor a Minari dataset in it"
+    return folder if Path(name).is_dir() else None
 
 
-SOURCE = DatasetSource(has=has, read=read, hint=_hint, tables=True)
+SOURCE = DatasetSource(has=_has, read=_read, hint=_hint, tables=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,6 @@ from cwbc.system.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from cwbc.behaviours.snapshots import Series
-    from cwbc.data.checks import Recording
-    from cwbc.data.formats.columns import ColumnOptions
     from cwbc.system.progress import Progress
 
 DEFAULT_SIZE = 200_000  # steps: generated in seconds, enough to compare methods
@@ -53,10 +50,27 @@ class DatasetSpec:
             folder: of trained behaviour policies; without it, `name` is one of the catalogue.
         """
         from cwbc.behaviours import snapshots
+        from cwbc.data import is_reserved
 
-        quality, task = _parts(name, own=folder is not None)
+        parts, first = _NAME.fullmatch(name), name.split("/")[0]
+        if folder is None and name not in CATALOGUE:
+            raise unknown("dataset to generate", name, CATALOGUE)
+        if parts is None:
+            raise InputError(
+                f"{name!r} does not name what to generate; a name is like pendulum/medium-replay-v0, with "
+                f"{', '.join(QUALITIES[:-1])} or {QUALITIES[-1]}"
+            )
+        if folder is not None and is_reserved(first):
+            other = "/".join(("my", *name.split("/")[1:]))
+            raise InputError(f"names below {first}/ are reserved; choose another, such as {other}")
+        quality, task = parts["quality"], parts["prefix"].rsplit("/", 1)[-1]
         series = snapshots.shipped(task) if folder is None else snapshots.read(folder)
-        steps = _steps(size, quality, _REPLAYS[task] if folder is None else series.medium.steps)
+        replay = _REPLAYS[task] if folder is None else series.medium.steps
+        full = _FULL_SIZES.get(quality, replay)
+        steps = full if size == FULL else int(size) if str(size).replace("_", "").isdecimal() else 0
+        if not 1 <= steps <= _MOST_STEPS:
+            most = f"at most {_MOST_STEPS:,}, or {FULL}"
+            raise InputError(f"--size must be a number of steps, {most}; got {size}")
         command = f"cwbc data make {name} --size {steps}"
         if folder is not None:
             # The comment distinguishes these policies from later ones in the same folder.
@@ -66,8 +80,7 @@ class DatasetSpec:
     def stored(self) -> store.Entry | None:
         """The very same dataset, if it is in the store and looks whole."""
         found = store.find(self.name)
-        same = found is not None and found.source == self.command and found.looks_whole()
-        return found if same else None
+        return found if found and found.source == self.command and found.looks_whole() else None
 
     def generate(self, overwrite: bool = False, progress: Progress | None = None) -> store.Entry:
         """The dataset, generated unless the same one is stored; waits while another process generates it."""
@@ -94,45 +107,6 @@ def generated_steps(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _parts(name: str, own: bool) -> tuple[str, str]:
-    """The quality and the task in a name."""
-    from cwbc.data import is_reserved
-
-    parts = _NAME.fullmatch(name)
-    if not own:
-        if name not in CATALOGUE or parts is None:
-            raise unknown("dataset to generate", name, CATALOGUE)
-    elif parts is None:
-        raise InputError(
-            f"{name!r} does not name what to generate; a name is like pendulum/medium-replay-v0, with "
-            f"{', '.join(QUALITIES[:-1])} or {QUALITIES[-1]}"
-        )
-    elif is_reserved(first := name.split("/")[0]):
-        other = "/".join(("my", *name.split("/")[1:]))
-        raise InputError(f"names below {first}/ are reserved; choose another, such as {other}")
-    return parts["quality"], parts["prefix"].rsplit("/", 1)[-1]
-
-
-def _steps(size: str | int, quality: str, replay: int) -> int:
-    if size == FULL:
-        return _FULL_SIZES.get(quality, replay)
-    try:
-        steps = int(size)
-    except ValueError:
-        steps = 0
-    if not 1 <= steps <= _MOST_STEPS:
-        raise InputError(f"--size must be a number of steps, at most {_MOST_STEPS:,}, or {FULL}; got {size}")
-    return steps
-
-
-def _offers() -> Iterator[Offer]:
-    return (Offer(name) for name in CATALOGUE if not store.has(name))
-
-
-def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
-    return DatasetSpec.of(name).generate(progress=progress).read()
-
-
 def _hint(name: str) -> str | None:
     return str(unknown("dataset", name, CATALOGUE)) if name.startswith("cwbc/") else None
 
@@ -140,10 +114,10 @@ def _hint(name: str) -> str | None:
 SOURCE = DatasetSource(
     key="makeable",
     headings=("generated in seconds, by `cwbc data make` or on first use",),
-    offers=_offers,
+    offers=lambda: (Offer(name) for name in CATALOGUE if not store.has(name)),
     names=lambda: CATALOGUE,
     has=lambda name: name in CATALOGUE,
-    read=_read,
+    read=lambda name, options, progress: DatasetSpec.of(name).generate(progress=progress).read(),
     hint=_hint,
     activity=("generating", "steps"),
     reserved=True,

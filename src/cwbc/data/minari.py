@@ -55,24 +55,17 @@ def has(name: str) -> bool:
 
 def names() -> list[str]:
     """The ids of all datasets in Minari's own folder."""
-    found = (path.relative_to(root()).as_posix() for path in datasets_below(root()))
+    found = (path.relative_to(root()).as_posix() for path in _datasets_below(root()))
     return sorted(filter(is_id, found))
 
 
-def datasets_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+def _datasets_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
     """The folders in Minari's layout below a folder."""
     real = folder.resolve()
-    if real in above:  # a link to a parent
-        return
-    try:
-        inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    except OSError:  # missing, or not readable
-        return
-    for path in inner:
-        if is_dataset(path):
-            yield path
-        else:
-            yield from datasets_below(path, above | {real})
+    with contextlib.suppress(OSError):  # missing, or not readable
+        for path in folder.iterdir() if real not in above else ():  # not again below a link to a parent
+            if path.is_dir() and not path.name.startswith("."):
+                yield from [path] if is_dataset(path) else _datasets_below(path, above | {real})
 
 
 def check_id(name: str) -> None:
@@ -140,7 +133,7 @@ def download(dataset_id: str, overwrite: bool = False) -> None:
         finally:
             del os.environ[ROOT]
             os.environ.update({} if before is None else {ROOT: before})
-        arrived = list(datasets_below(aside))  # several, where one combines others
+        arrived = list(_datasets_below(aside))  # several, where one combines others
         for path in (*arrived, *aside.rglob("namespace_metadata.json")):
             target = place / path.relative_to(aside)
             if not target.exists() or (overwrite and is_dataset(target)):
@@ -207,9 +200,8 @@ def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recor
 
 
 def _hint(name: str) -> str | None:
-    if not is_id(name) or "/" not in name:
-        return None
-    return f"unknown dataset {name!r}; if it is one of Minari's, `cwbc data download {name}` downloads it"
+    hint = f"unknown dataset {name!r}; if it is one of Minari's, `cwbc data download {name}` downloads it"
+    return hint if is_id(name) and "/" in name else None
 
 
 def _download(
