@@ -92,17 +92,19 @@ class Origin:
         severity: Severity,
         what: str,
         remedy: str,
-        starts: NDArray[np.int64],
-        steps: NDArray[np.integer[Any]],
+        starts: NDArray[np.int64] | None,
+        steps: Sequence[int] | NDArray[np.integer[Any]],
         column: str | None = None,
         values: Iterable[object] | None = None,
     ) -> Issue:
-        """An issue that occurs at these steps; a location shows the value of its step."""
+        """An issue that occurs at these steps, with their values; without `starts`, they have no episodes."""
         locations = []
         texts = itertools.repeat(None) if values is None else map(str, values)
-        for step, text in zip(steps[:LOCATIONS_STORED].tolist(), texts, strict=False):
-            episode = int(starts.searchsorted(step, side="right")) - 1
-            label = str(episode if self.episodes is None else self.episodes[episode])
-            within = None if self.step_name is not None else step - int(starts[episode])
+        for step, text in zip(map(int, steps[:LOCATIONS_STORED]), texts, strict=False):
+            label = within = None
+            if starts is not None:
+                episode = int(starts.searchsorted(step, side="right")) - 1
+                label = str(episode if self.episodes is None else self.episodes[episode])
+                within = step - int(starts[episode]) if self.step_name is None else None
             locations.append(Location(self.row(step), self.unit, label, within, text))
         return Issue(severity, what, remedy, column, len(steps), tuple(locations))

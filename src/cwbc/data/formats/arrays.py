@@ -8,7 +8,7 @@ import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ from cwbc.data.checks import Recording
 from cwbc.data.formats.assembly import assemble
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Kind, StepColumn, StepTable
 from cwbc.data.formats.protection import check_size, decoding
+from cwbc.data.issues import Origin
 from cwbc.system.errors import InputError
-
-if TYPE_CHECKING:
-    from cwbc.system.progress import Progress
+from cwbc.system.progress import Progress
 
 _KINDS: dict[str, Kind] = {
     "f": "float", "i": "integer", "u": "integer", "b": "boolean",
@@ -72,7 +71,7 @@ def array_table(
         matrices = [array.reshape(len(array), -1) for array in arrays]
         return matrices[0] if len(matrices) == 1 else np.concatenate(matrices, axis=1)
 
-    return StepTable(source, rows, columns, side_by_side)
+    return StepTable(Origin(source), rows, columns, side_by_side)
 
 
 def from_arrays(

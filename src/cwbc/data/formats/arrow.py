@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from cwbc.data.checks import Recording
 from cwbc.data.formats.assembly import assemble
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Kind, StepColumn, StepTable, listed
-from cwbc.data.formats.protection import check_regular, check_size, decoding, limit
-from cwbc.data.issues import LOCATIONS_STORED, DataError, Issue, Location
+from cwbc.data.formats.protection import check_regular, check_size, decoding
+from cwbc.data.issues import DataError, Origin
 from cwbc.system.errors import InputError, need_extra
-
-if TYPE_CHECKING:
-    from cwbc.system.progress import Progress
+from cwbc.system.progress import Progress
 
 _BATCH = 1 << 16  # rows decoded together
 _BRACKETS = str.maketrans("[],()", "     ")
@@ -44,9 +42,11 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
         check_size(path, rows * sum(map(_fixed_width, schema.types)), stored)
 
         def batches(names: Sequence[str]) -> Iterator[Any]:
-            fixed = all(_fixed_width(schema.field(name).type) for name in names)
-            at_once = _BATCH if fixed else _rows_at_once(parts[0], names)
-            size = 0
+            at_once, size = _BATCH, 0
+            if not all(_fixed_width(schema.field(name).type) for name in names):
+                # Many rows of lists and texts may share one value in the file.
+                first = next(parts[0].iter_batches(batch_size=1, columns=list(names)), None)
+                at_once = max(min(_BATCH // 16, (1 << 26) // max(first.nbytes if first else 1, 1)), 1)
             for part in parts:
                 for batch in part.iter_batches(batch_size=at_once, columns=list(names)):
                     size += batch.nbytes
@@ -55,7 +55,7 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
 
         # A folder may be given as "..".
         name = path.resolve().name if path.is_dir() else path.stem
-        return assemble(_table(str(path), rows, schema, batches), name, options, progress)
+        return assemble(_table(Origin(str(path)), rows, schema, batches), name, options, progress)
 
 
 def _fixed_width(kind: Any) -> int:
@@ -67,13 +67,6 @@ def _fixed_width(kind: Any) -> int:
     if not (types.is_primitive(kind) or types.is_decimal(kind)):
         return 0
     return max(int(kind.bit_width) // 8, 4)
-
-
-def _rows_at_once(part: Any, names: Sequence[str]) -> int:
-    """How many rows of lists and texts are read together: many rows may share one value in the file."""
-    first = next(part.iter_batches(batch_size=1, columns=list(names)), None)
-    size = max(1 if first is None else first.nbytes, 1)
-    return max(min(_BATCH // 16, (1 << 26) // size), 1)
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -95,8 +88,7 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
     """The episodes of a text file with a header and one line per step, compressed or not."""
     csv = need_extra("pyarrow.csv", "tables", "CSV files")
     with decoding(path, "CSV"):
-        with _opened(path) as file:
-            start = bytes(file.read(1 << 20))
+        start = _start(path)
         header = start.split(b"\n")[0]
         sign = max((",", ";", "\t"), key=lambda sign: header.count(sign.encode()))
         # Only quotes can contain line breaks; without them, the reader may split at any.
@@ -104,50 +96,59 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
         convert = csv.ConvertOptions(strings_can_be_null=True)
         # Line 1 is the header. Empty lines are skipped, so line numbers would be wrong.
         lines = re.search(rb"\n\s*\n\s*\S", start) is None
-        unit, first_row = ("line", 2) if lines else ("row", 0)
+        origin = Origin(str(path), unit="line" if lines else "row", first_row=2 if lines else 0)
         try:
-            with _opened(path) as file:
-                whole = csv.read_csv(file, parse_options=parse, convert_options=convert)
-        except InputError:
-            raise
+            whole = csv.read_csv(str(path), parse_options=parse, convert_options=convert)
         except ValueError:
-            _check_widths(csv, path, parse, unit, first_row)
+            _check_widths(origin, parse)
             raise
 
         def batches(names: Sequence[str]) -> Iterator[Any]:
             yield from whole.select(list(names)).to_batches(_BATCH)
 
-        table = _table(str(path), whole.num_rows, whole.schema, batches, unit, first_row)
+        table = _table(origin, whole.num_rows, whole.schema, batches)
         return assemble(table, re.sub(r"\.(csv|tsv)(\.\w+)?$", "", path.name), options, progress)
 
 
-def _check_widths(csv: Any, path: Path, parse: Any, unit: str, first_row: int) -> None:
+def _start(path: Path) -> bytes:
+    """The first bytes of a text file; a compressed one that expands to more than the limit is refused."""
+    import pyarrow
+
+    with pyarrow.input_stream(str(path)) as stream:
+        start = block = bytes(stream.read(1 << 20))
+        size = 0
+        while block and isinstance(stream, pyarrow.CompressedInputStream):
+            size += 4 * len(block)  # a digit and a comma become a number of eight bytes
+            check_size(path, size, path.stat().st_size)
+            block = stream.read(1 << 20)
+    return start
+
+
+def _check_widths(origin: Origin, parse: Any) -> None:
     """Refuse a text file with rows that are longer or shorter than its header."""
-    wrong: list[Location] = []
-    count = expected = 0
+    from pyarrow import csv
+
+    wrong: list[Any] = []
 
     def skip(row: Any) -> str:
-        nonlocal count, expected
-        count, expected = count + 1, row.expected_columns
-        if count <= LOCATIONS_STORED:
-            wrong.append(Location(row.number - 2 + first_row, unit, value=f"{row.actual_columns} values"))
+        wrong.append(row)
         return "skip"
 
     parse.invalid_row_handler = skip
-    with _opened(path) as file:
-        csv.read_csv(file, csv.ReadOptions(use_threads=False), parse)  # one thread, which counts the rows
+    csv.read_csv(
+        origin.source, csv.ReadOptions(use_threads=False), parse
+    )  # one thread, which counts the rows
     if wrong:
-        what = f"rows do not have the {expected} values of the header"
-        issue = Issue("error", what, "give each row all of them", None, count, tuple(wrong))
-        raise DataError(str(path), [issue])
+        what = f"rows do not have the {wrong[0].expected_columns} values of the header"
+        rows, values = [row.number - 2 for row in wrong], (f"{row.actual_columns} values" for row in wrong)
+        issue = origin.issue("error", what, "give each row all of them", None, rows, None, values)
+        raise DataError(origin.source, [issue])
 
 
-def _table(
-    source: str, rows: int, schema: Any, batches: _Batches, unit: str = "row", first_row: int = 0
-) -> StepTable:
+def _table(origin: Origin, rows: int, schema: Any, batches: _Batches) -> StepTable:
     """A table that pyarrow reads in batches of rows."""
     if len(set(schema.names)) < len(schema.names):
-        raise InputError(f"{source}: two columns have the same name: {listed(schema.names)}")
+        raise InputError(f"{origin.source}: two columns have the same name: {listed(schema.names)}")
     columns = {field.name: _column(field, batches) for field in schema}
 
     def fetch(names: Sequence[str], dtype: type | None, report: Callable[[int], None]) -> NDArray[Any]:
@@ -166,10 +167,10 @@ def _table(
             first += len(block)
             report(block.size)
         if whole is None or first != rows:  # the missing rows would be uninitialized memory
-            raise InputError(f"{source} is damaged: it declares {rows:,} rows and has {first:,}")
+            raise InputError(f"{origin.source} is damaged: it declares {rows:,} rows and has {first:,}")
         return whole
 
-    table = StepTable(source, rows, columns, fetch, unit, first_row)
+    table = StepTable(origin, rows, columns, fetch)
     return table
 
 
@@ -245,33 +246,3 @@ def _numbers(text: str | None) -> list[float] | None:
         return None if text is None else [float(word) for word in text.translate(_BRACKETS).split()]
     except ValueError:
         return None
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """A text file, decompressed up to the size limit."""
-    import pyarrow
-
-    with pyarrow.input_stream(str(path)) as stream:
-        packed = isinstance(stream, pyarrow.CompressedInputStream)
-        yield pyarrow.PythonFile(_Bounded(path, stream), "r") if packed else stream
-
-
-class _Bounded:
-    """A stream that raises an error beyond the size limit of its file."""
-
-    closed = False
-
-    def __init__(self, path: Path, stream: Any) -> None:
-        self._path, self._stream, self._stored = path, stream, path.stat().st_size
-        self._most = limit(self._stored)  # here: reader threads do not see the context variable
-        self._given = 0
-
-    def read(self, size: int) -> bytes:
-        block = bytes(self._stream.read(size))
-        self._given += 4 * len(block)  # a digit and a comma become a number of eight bytes
-        check_size(self._path, self._given, self._stored, most=self._most)
-        return block
-
-    def close(self) -> None:
-        self.closed = True

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,7 @@ from cwbc.data.formats.columns import BY_NAME, TIMES, ColumnOptions, Roles, Step
 from cwbc.data.formats.segmentation import EpisodeRows, segment
 from cwbc.data.issues import DataError, Issue
 from cwbc.data.store import contained
-
-if TYPE_CHECKING:
-    from cwbc.system.progress import Progress
+from cwbc.system.progress import Progress
 
 _DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b.*", re.DOTALL)
 _ISO = "dates and times are read as 2024-05-31 or 2024-05-31T23:59:00"
@@ -31,19 +29,19 @@ def assemble(
 ) -> Recording:
     """The episodes of a table; a trailing one without an end is excluded and counted."""
     if not table.rows:
-        raise DataError(table.source, [Issue("error", "there are no rows", "give one row per step")])
+        raise DataError(table.origin.source, [Issue("error", "there are no rows", "give one row per step")])
     roles, issues = assign(table.columns, options)
     if roles is None:
         table, issues = _with_numbers(table, issues)
         roles, _ = assign(table.columns, options)
         # Words as steps leave the rows without an order, so there would be no episodes to check.
         if roles is None or any(issue.column == roles.step.name for issue in issues if roles.step):
-            raise DataError(table.source, issues)
+            raise DataError(table.origin.source, issues)
     try:
         episodes = segment(table, roles)
         data = _trajectories(table, name, roles, episodes, progress)
     except DataError as error:
-        raise DataError(table.source, [*issues, *error.issues]) from error
+        raise DataError(table.origin.source, [*issues, *error.issues]) from error
     issues += [*episodes.issues, *_unread_dates(table, roles)]
     if data.unfinished_steps:
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
@@ -148,8 +146,8 @@ def _with_words(table: StepTable, issue: Issue, texts: list[Any], wrong: list[in
         remedy = f"decimals have a point: {first.replace(',', '.')}"
     elif _DATE.fullmatch(first):
         remedy = _ISO
-    locations = table.locations(shown, (repr(str(texts[row])[:40]) for row in shown))
-    return dataclasses.replace(issue, remedy=remedy, count=len(shown), locations=locations)
+    words = (repr(str(texts[row])[:40]) for row in shown)
+    return table.origin.issue("error", issue.what, remedy, None, shown, issue.column, words)
 
 
 def _unread_dates(table: StepTable, roles: Roles) -> Iterator[Issue]:
@@ -161,7 +159,8 @@ def _unread_dates(table: StepTable, roles: Roles) -> Iterator[Issue]:
             if _DATE.fullmatch(first):
                 what = f"{name} is not used: it holds dates in a form that is not read"
                 remedy = f"{_ISO}, and then they order the steps"
-                yield Issue("warning", what, remedy, name, table.rows, table.locations([0], [repr(first)]))
+                issue = table.origin.issue("warning", what, remedy, None, [0], name, [repr(first)])
+                yield dataclasses.replace(issue, count=table.rows)
 
 
 def _number(value: Any) -> float | None:

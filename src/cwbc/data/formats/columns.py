@@ -6,12 +6,11 @@ import dataclasses
 import difflib
 import fnmatch
 import functools
-import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from cwbc.data.issues import LOCATIONS_STORED, DataError, Issue, Location
+from cwbc.data.issues import DataError, Issue, Origin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,30 +43,22 @@ class StepColumn:
 class StepTable:
     """A table with one row per step, whatever its format."""
 
-    source: str
+    origin: Origin
     rows: int
     columns: dict[str, StepColumn]
     fetch: Fetch
-    unit: str = "row"  # what people count: "row", or "line" in a text file
-    first_row: int = 0
 
     def values(self, column: StepColumn) -> NDArray[Any]:
         """A column with one value per row. [row]"""
         return self.fetch([column.name], None, lambda count: None).reshape(-1)
 
-    def locations(self, rows: Iterable[int], values: Iterable[object] | None = None) -> tuple[Location, ...]:
-        """The first of some rows, each with the text of its value."""
-        texts = itertools.repeat(None) if values is None else map(str, values)
-        shown = itertools.islice(zip(rows, texts, strict=False), LOCATIONS_STORED)
-        return tuple(Location(int(row) + self.first_row, self.unit, value=text) for row, text in shown)
-
     def invalid(
         self, column: StepColumn, rows: NDArray[Any], what: str, remedy: str, values: Any = None
     ) -> DataError:
         """An error about some rows of one column."""
-        found = self.locations(rows, values)
-        issue = Issue("error", f"{column.name} {what}", remedy, column.name, len(rows), found)
-        return DataError(self.source, [issue])
+        name, origin = column.name, self.origin
+        issue = origin.issue("error", f"{name} {what}", remedy, None, rows, name, values)
+        return DataError(origin.source, [issue])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ import mmap
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -23,9 +23,7 @@ from cwbc.data.formats.assembly import assemble
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.system.errors import InputError
-
-if TYPE_CHECKING:
-    from cwbc.system.progress import Progress
+from cwbc.system.progress import Progress
 
 _DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
 _CHECKSUM = 4  # bytes

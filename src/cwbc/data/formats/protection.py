@@ -33,8 +33,8 @@ def at_most(gigabytes: float | None) -> Iterator[None]:
         _chosen.reset(token)
 
 
-def limit(stored: int, widened: float = 1.0) -> float:
-    """The bytes that a file of `stored` bytes may expand to, its numbers made `widened` times as wide."""
+def check_size(source: str | Path, size: int, stored: int, widened: float = 1.0) -> None:
+    """Refuse a file of `stored` bytes that expands to `size` or more, its numbers made `widened` as wide."""
     gigabytes = _chosen.get()
     if gigabytes is None and (text := os.environ.get(VARIABLE)):
         try:
@@ -42,14 +42,7 @@ def limit(stored: int, widened: float = 1.0) -> float:
         except ValueError:
             raise InputError(f"{VARIABLE} must be a number, such as 8; got {text!r}") from None
         require(gigabytes > 0, VARIABLE, gigabytes, "more than 0")
-    return max(_ALWAYS, _TIMES * stored * widened) if gigabytes is None else gigabytes * 1e9
-
-
-def check_size(
-    source: str | Path, size: int, stored: int, widened: float = 1.0, most: float | None = None
-) -> None:
-    """Refuse a file of `stored` bytes that expands to at least `size`, more than the limit or `most`."""
-    most = limit(stored, widened) if most is None else most
+    most = max(_ALWAYS, _TIMES * stored * widened) if gigabytes is None else gigabytes * 1e9
     if size > most:
         raise InputError(
             f"{source} takes {size_text(stored)} and expands to {size_text(size)} or more, beyond the limit "

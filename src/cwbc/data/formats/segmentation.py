@@ -48,11 +48,9 @@ def segment(table: StepTable, roles: Roles) -> EpisodeRows:
         lengths = np.diff(starts, append=len(codes))
         labels = codes[starts].tolist() if labels is None else labels
         last = starts + lengths - 1
-    origin = Origin(
-        source=table.source,
+    origin = dataclasses.replace(
+        table.origin,
         rows=order,
-        unit=table.unit,
-        first_row=table.first_row,
         episodes=labels,
         in_order=roles.step is not None,
         step_name=None if roles.step is None else roles.step.name,
@@ -89,7 +87,7 @@ def _last_rows(table: StepTable, roles: Roles, flags: _Flags) -> NDArray[np.intp
     else:
         return last
     column = names[0] if len(names) == 1 else None
-    raise DataError(table.source, [Issue("error", what, remedy, column)])
+    raise DataError(table.origin.source, [Issue("error", what, remedy, column)])
 
 
 def _flags(table: StepTable, column: StepColumn) -> NDArray[np.bool_]:
