@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,8 @@ from cwbc.core.simulation import Simulator
 _MOST_COPIES = 256  # of a robot whose physics run in one batch
 _MOST_SINGLES = 32  # of an environment that is stepped copy by copy
 _BLOCK = 250  # steps whose noise is sampled at once
+
+Progress = Callable[[int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +42,7 @@ class Episode:
 
 
 def collect(
-    environment: str,
-    stages: Sequence[Stage],
-    threads: int = 0,
-    progress: Callable[[int], None] | None = None,
+    environment: str, stages: Sequence[Stage], threads: int = 0, progress: Progress | None = None
 ) -> list[list[Episode]]:
     """The episodes of each stage, in the order of their numbers.
 
@@ -56,14 +54,14 @@ def collect(
     longest = envs.time_limit(environment) or 1
     wanted = sum(max(stage.episodes, -(-stage.steps // longest)) for stage in stages)
     count, done = max(1, min(most, wanted)), 0
+    episodes: list[list[Episode]] = [[] for _ in stages]
     with contextlib.closing(envs.make(environment, count, threads)) as simulator:
-        rollout = _Rollout(simulator, count, stages)
-        while len(running := np.flatnonzero(rollout.stage >= 0)):
-            rollout.step(running)
-            done += len(running)
-            if progress is not None:
-                progress(done)
-    return rollout.episodes
+        while batch := _needed(stages, episodes, simulator.horizon)[:count]:
+            report = (lambda steps, done=done: progress(done + steps)) if progress else lambda steps: None
+            for (index, _), episode in zip(batch, _run(simulator, stages, batch, report), strict=True):
+                episodes[index].append(episode)
+                done += len(episode.rewards)
+    return episodes
 
 
 def evaluate(
@@ -75,74 +73,50 @@ def evaluate(
     return np.array([[episode.rewards.sum(dtype=np.float64) for episode in own] for own in collected])
 
 
-class _Rollout:
-    """Copies of the environment, each of which runs one episode after another."""
+def _needed(
+    stages: Sequence[Stage], episodes: Sequence[Sequence[Episode]], horizon: int
+) -> list[tuple[int, int]]:
+    """The next episodes, needed however long they are: the index of a stage, and a number in the stage."""
+    needed: list[tuple[int, int]] = []
+    for index, (stage, own) in enumerate(zip(stages, episodes, strict=True)):
+        steps = stage.steps - sum(len(episode.rewards) for episode in own)
+        last = max(stage.episodes, len(own) + -(-steps // horizon))
+        needed += [(index, number) for number in range(len(own), last)]
+    return needed
 
-    def __init__(self, simulator: Simulator, count: int, stages: Sequence[Stage]) -> None:
-        self._simulator, self._stages = simulator, stages
-        sizes = (count, simulator.horizon)
-        # Pages that are never written to take no memory, so a long horizon costs nothing.
-        self._observations = np.empty((*sizes, simulator.observation_size), np.float32)
-        self._actions = np.empty((*sizes, simulator.action_size), np.float32)
-        self._rewards = np.empty(sizes, np.float32)
-        self._noise = np.empty((count, _BLOCK, simulator.action_size))
-        self._now = np.empty((count, simulator.observation_size))  # what each copy observes
-        self._elapsed = np.zeros(count, np.int64)
-        self.stage = np.full(count, -1)  # of the episode that each copy runs; -1 runs none
-        self._number = np.zeros(count, np.int64)  # of that episode in its stage
-        self._generators = [np.random.default_rng(0)] * count
-        self.episodes: list[list[Any]] = [[] for _ in stages]  # None while one runs
-        self._steps = [0] * len(stages)  # of finished episodes
-        self._begin(np.arange(count))
 
-    def _next_stage(self) -> int:
-        """The first stage that needs more episodes than run now, however long these are; -1 if none does."""
-        for index, stage in enumerate(self._stages):
-            most = self._steps[index] + np.count_nonzero(self.stage == index) * self._simulator.horizon
-            if len(self.episodes[index]) < stage.episodes or most < stage.steps:
-                return index
-        return -1
-
-    def _begin(self, copies: NDArray[np.integer[Any]]) -> None:
-        """Start the next episodes in free copies, as far as any are wanted."""
-        self.stage[copies], self._elapsed[copies] = -1, 0
-        seeds = []
-        for copy in copies:
-            if (index := self._next_stage()) < 0:
-                break
-            self.stage[copy], self._number[copy] = index, len(self.episodes[index])
-            generator = np.random.default_rng((*self._stages[index].seed, len(self.episodes[index])))
-            self._generators[copy] = generator
-            self.episodes[index].append(None)
-            seeds.append(int(generator.integers(2**31)))
-        if seeds:
-            self._now[copies[: len(seeds)]] = self._simulator.reset(copies[: len(seeds)], seeds)
-
-    def step(self, running: NDArray[np.integer[Any]]) -> None:
-        """Advance the running copies; those whose episodes finish start the next ones."""
-        elapsed, stages = self._elapsed[running], self.stage[running]
-        for copy in running[elapsed % _BLOCK == 0]:
-            actor = self._stages[self.stage[copy]].actor
-            self._noise[copy] = actor.noise(self._generators[copy], _BLOCK)
-        noise = self._noise[running, elapsed % _BLOCK]
-        actions = np.empty((len(running), self._simulator.action_size), np.float32)
-        for index in np.unique(stages):
-            own, stage = stages == index, self._stages[index]
-            actions[own] = stage.actor.act(self._now[running[own]], noise[own] if stage.noisy else None)
-        outcome = self._simulator.step(running, actions)
-        self._observations[running, elapsed] = self._now[running]
-        self._actions[running, elapsed] = actions
-        self._rewards[running, elapsed] = outcome.rewards
-        self._now[running] = outcome.observations
-        self._elapsed[running] += 1
-        over = outcome.terminated | outcome.truncated
-        for copy, terminated in zip(running[over], outcome.terminated[over], strict=True):
-            index, length = self.stage[copy], self._elapsed[copy]
-            observations, actions, rewards = (
-                column[copy, :length].copy() for column in (self._observations, self._actions, self._rewards)
-            )
-            episode = Episode(observations, actions, rewards, bool(terminated))
-            self.episodes[index][self._number[copy]] = episode
-            self._steps[index] += length
-        if over.any():
-            self._begin(running[over])
+def _run(
+    simulator: Simulator, stages: Sequence[Stage], batch: Sequence[tuple[int, int]], progress: Progress
+) -> list[Episode]:
+    """Run episodes side by side, each to its end; a batch is as in `_needed`."""
+    count, horizon = len(batch), simulator.horizon
+    # Pages that are never written to take no memory, so a long horizon costs nothing.
+    observations = np.empty((count, horizon, simulator.observation_size), np.float32)
+    actions = np.empty((count, horizon, simulator.action_size), np.float32)
+    rewards = np.empty((count, horizon), np.float32)
+    noise = np.empty((count, _BLOCK, simulator.action_size))
+    terminated, lengths = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+    owners = np.array([index for index, _ in batch])
+    generators = [np.random.default_rng((*stages[index].seed, number)) for index, number in batch]
+    running, step = np.arange(count), 0
+    now = simulator.reset(running, [int(generator.integers(2**31)) for generator in generators])
+    while len(running):
+        if step % _BLOCK == 0:
+            for row in running:
+                noise[row] = stages[owners[row]].actor.noise(generators[row], _BLOCK)
+        for index in np.unique(owners[running]):
+            own, stage = owners[running] == index, stages[index]
+            rows = running[own]
+            sampled = noise[rows, step % _BLOCK] if stage.noisy else None
+            actions[rows, step] = stage.actor.act(now[own], sampled)
+        outcome = simulator.step(running, actions[running, step])
+        observations[running, step], rewards[running, step] = now, outcome.rewards
+        lengths[running], terminated[running] = step + 1, outcome.terminated
+        progress(int(lengths.sum()))
+        goes_on = ~(outcome.terminated | outcome.truncated)
+        running, now, step = running[goes_on], outcome.observations[goes_on], step + 1
+    steps = [
+        [column[row, :length].copy() for column in (observations, actions, rewards)]
+        for row, length in enumerate(lengths)
+    ]
+    return [Episode(o, a, r, bool(end)) for (o, a, r), end in zip(steps, terminated, strict=True)]
