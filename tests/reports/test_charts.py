@@ -142,8 +142,8 @@ def test_values_that_cannot_be_drawn_leave_an_empty_chart(value: float) -> None:
 
 def test_several_numbers_of_a_method_look_alike_and_hide_together() -> None:
     estimates = [
-        EstimateRow("a, near", 1.0, of="a"),
-        EstimateRow("a, far", 2.0, of="a"),
+        EstimateRow("a", 1.0, label="a, near"),
+        EstimateRow("a", 2.0, label="a, far"),
         EstimateRow("b", 3.0),
     ]
     shown = Read(html(interval_chart("", estimates, Axis("score"))))

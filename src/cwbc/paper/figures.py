@@ -215,7 +215,7 @@ def _strategy_chart(dataset: str, methods: Curves, labels: Sequence[str]) -> Cha
         for name, target in _targets(curve).items():
             if len(scores := curve.of_seeds(target)):
                 value, low, high = map(float, interval(scores))
-                estimates.append(EstimateRow(f"{label}, {name}", value, low, high, of=label))
+                estimates.append(EstimateRow(label, value, low, high, label=f"{label}, {name}"))
     has_bars = any(math.isfinite(each.low + each.high) for each in estimates)
     caption = "Means over seeds; bars are their 95 % intervals." if has_bars else ""
     title, axis = f"{dataset}: by target return", Axis("normalized score", written=score)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cwbc.reports.charts import Chart, Curve, EstimateRow, Layer, Panel, Stairs, bins
+from cwbc.reports.charts import Chart, Curve, EstimateRow, Layer, Stairs
 from cwbc.reports.looks import classes
 from cwbc.reports.tables import csv_text
 from cwbc.results.sweeps import same_target
@@ -44,14 +44,11 @@ def to_csv(chart: Chart) -> str:
                 rows += [(layer.name, *map(_finite, point)) for point in points]
             case Stairs():
                 columns = ("series", "from", "to", up)
-                rows += [
-                    (layer.name, low, high, _finite(height))
-                    for (low, high), height in zip(bins(layer), layer.heights, strict=True)
-                ]
+                rows += [(layer.name, low, high, _finite(height)) for low, high, height in layer.bins]
             case EstimateRow():
                 columns = ("method", across, "low", "high", "published")
-                numbers = map(_finite, (layer.value, layer.low, layer.high))
-                rows.append((layer.name, *numbers, layer.published))
+                numbers = (layer.value, layer.low, layer.high, layer.published)
+                rows.append((layer.title, *map(_finite, numbers)))
     return csv_text([columns, *rows])
 
 
@@ -75,55 +72,44 @@ def _columns(chart: Chart) -> tuple[Stops, dict[str, list[Reading | None]]]:
 def _points(chart: Chart, layer: Layer) -> dict[float | None, tuple[str, Reading | None]]:
     """The places of a layer, each in words and with its reading; None stands for every place."""
     panel, written = chart.panels[0], chart.across.written
-    match layer:
-        case Curve():
-            readings = [
-                _reading(panel.up.written, value, low, high, _on_the_right(panel, value))
-                for value, low, high in zip(
-                    layer.value.tolist(), layer.low.tolist(), layer.high.tolist(), strict=True
-                )
-            ]
-            if layer.is_flat:
-                return {None: ("", readings[0])}
-            return {x: (written(x), each) for x, each in zip(layer.x.tolist(), readings, strict=True)}
-        case Stairs():
-            return {
-                (low + high) / 2: (
-                    f"{written(low)} to {written(high)}",
-                    [_rounded(height), panel.up.written(height)],
-                )
-                for (low, high), height in zip(bins(layer), layer.heights, strict=True)
-            }
-        case EstimateRow():
-            return {}
+    if isinstance(layer, Stairs):
+        return {
+            (low + high) / 2: (
+                f"{written(low)} to {written(high)}",
+                [_rounded(height), panel.up.written(height)],
+            )
+            for low, high, height in layer.bins
+        }
+    assert isinstance(layer, Curve)  # estimates stand in rows
+    found: dict[float | None, tuple[str, Reading | None]] = {}
+    columns = (each.tolist() for each in (layer.x, layer.value, layer.low, layer.high))
+    for x, *ends in zip(*columns, strict=True):
+        reading = _reading(panel.up.written, *ends)
+        if reading and panel.right:  # the same value in the unit of the right axis
+            (low, high), (other_low, other_high) = panel.up.limits, panel.right.limits
+            fraction = (ends[0] - low) / (high - low)
+            reading.append(panel.right.written(other_low + fraction * (other_high - other_low)))
+        found[None if layer.is_flat else x] = (written(x), reading)
+    return found
 
 
 def _rows(chart: Chart) -> tuple[Stops, dict[str, list[Reading | None]]]:
     """The rows of a chart of intervals, and what every method has there."""
     title, written = chart.across.title, chart.across.written
-    stops = [(i + 0.5, f"{title}, {e.name}" if e.of else title) for i, e in enumerate(chart.estimates)]
-    readings: dict[str, list[Reading | None]] = {method: [None] * len(stops) for method in chart.looks}
+    stops = [(i + 0.5, f"{title}, {e.label}" if e.label else title) for i, e in enumerate(chart.estimates)]
+    readings: dict[str, list[Reading | None]] = {name: [None] * len(stops) for name in chart.looks}
     for row, each in enumerate(chart.estimates):
-        published = [] if each.published is None else [f"published {written(each.published)}"]
-        readings[each.method][row] = _reading(written, each.value, each.low, each.high, published)
+        reading = readings[each.name][row] = _reading(written, each.value, each.low, each.high)
+        if reading and math.isfinite(each.published):
+            reading.append(f"published {written(each.published)}")
     return stops, readings
 
 
-def _reading(
-    written: Callable[[float], str], value: float, low: float, high: float, more: Sequence[str]
-) -> Reading | None:
+def _reading(written: Callable[[float], str], value: float, low: float, high: float) -> Reading | None:
     if not math.isfinite(value):
         return None
     interval = f"{written(low)} to {written(high)}" if math.isfinite(low + high) else ""
-    return [_rounded(value), written(value), interval, *more]
-
-
-def _on_the_right(panel: Panel, value: float) -> list[str]:
-    """A value in the unit of the right axis, where there is one."""
-    if panel.right is None:
-        return []
-    (low, high), (other_low, other_high) = panel.up.ends, panel.right.ends
-    return [panel.right.written(other_low + (value - low) / (high - low) * (other_high - other_low))]
+    return [_rounded(value), written(value), interval]
 
 
 def _finite(value: float) -> float | None:

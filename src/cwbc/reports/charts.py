@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from cwbc.core.tasks import Landmark
 from cwbc.reports.looks import Looks, looks_of
@@ -24,30 +25,52 @@ class Axis:
 
     title: str
     logarithmic: bool = False
-    limits: tuple[float, float] | None = None  # by default just around what is drawn
+    limits: tuple[float, float] = (math.nan, math.nan)  # by default just around what is drawn
     written: Callable[[float], str] = amount  # of the values that the pointer reads
-    ticks: int = 6  # at most; for a horizontal axis, as many as there is room for
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The limits of an axis that has some."""
-        assert self.limits is not None
-        return self.limits
+    most: int = 6  # ticks; a horizontal axis has as many as there is room for
 
     def around(self, values: Sequence[Array], margin: float) -> Axis:
         """The same axis with limits: its own, or the range of the values with a margin."""
-        if self.limits is not None:
+        if not math.isnan(self.limits[0]):
             return self
         known = np.concatenate([np.ravel(each) for each in values]) if values else np.empty(0)
-        known = known[np.isfinite(known) & (known > 0 if self.logarithmic else True)]
-        if known.size == 0:
-            limits = (0.1, 1.0) if self.logarithmic else (0.0, 1.0)
-        elif self.logarithmic:
-            low, high = padded(np.log10(known), margin)
-            limits = (10**low, 10**high)
-        else:
-            limits = padded(known, margin)
-        return dataclasses.replace(self, limits=limits)
+        known = known[np.isfinite(known)]
+        if self.logarithmic:
+            known = np.log10(known[known > 0])
+            low, high = padded(known, margin) if known.size else (-1.0, 0.0)
+            return dataclasses.replace(self, limits=(10**low, 10**high))
+        return dataclasses.replace(self, limits=padded(known, margin) if known.size else (0.0, 1.0))
+
+    def ticks(self, most: int | None = None) -> list[tuple[float, str]]:
+        """Round values within the limits and how to write them, about `most` of them at most."""
+        most = self.most if most is None else most
+        if most == 0:
+            return []
+        low, high = self.limits
+        values = _powers(low, high, most) if self.logarithmic else []
+        if len(values) < 2:
+            locator = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+            values = [float(value) + 0.0 for value in locator.tick_values(low, high)]
+        slack = 1e-9 * (high - low)
+        inside = [v for v in values if low - slack <= v <= high + slack]
+        # As many digits as tell neighbours apart.
+        step = min((b - a for a, b in itertools.pairwise(inside)), default=1.0)
+        largest = max(map(abs, inside), default=1.0) or 1.0
+        digits = max(6, math.ceil(math.log10(largest / step)) + 1)
+        return [
+            (v, f"{v:,.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")) for v in inside
+        ]
+
+
+def _powers(low: float, high: float, most: int) -> list[float]:
+    """The values 1, 2 and 5 times powers of ten, or as few of these as there is room for."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        values = [float(f"{factor}e{decade}") for decade in decades for factor in factors]
+        values = [value for value in values if low <= value <= high]
+        if len(values) <= most:
+            return values
+    return values[:: math.ceil(len(values) / most)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,22 +110,27 @@ class Stairs:
     heights: Sequence[float]  # [bin]
     filled: bool = False
 
+    @property
+    def bins(self) -> list[tuple[float, float, float]]:
+        """The ends and the height of every bin."""
+        return list(zip(self.edges[:-1], self.edges[1:], self.heights, strict=True))
+
 
 @dataclasses.dataclass(frozen=True)
 class EstimateRow:
     """A row with a number of a method; NaN ends where there is no interval, `published` by others."""
 
-    name: str
+    name: str  # of the method
     value: float
     low: float = math.nan
     high: float = math.nan
-    published: float | None = None
-    of: str = ""  # the method, where it has several numbers
+    published: float = math.nan
+    label: str = ""  # of the row, where the method has several
 
     @property
-    def method(self) -> str:
-        """The name that it is hidden by."""
-        return self.of or self.name
+    def title(self) -> str:
+        """What stands beside the row."""
+        return self.label or self.name
 
 
 Layer = Curve | Stairs | EstimateRow
@@ -150,8 +178,10 @@ class Chart:
     @property
     def keys(self) -> dict[str, str]:
         """What the legend explains beside the names: the class of each line in the style sheet."""
-        diagonals = {panel.diagonal: "equal" for panel in self.panels if panel.diagonal}
-        return diagonals | ({"published": "published"} if _published(self.estimates) else {})
+        found = {panel.diagonal: "equal" for panel in self.panels if panel.diagonal}
+        if any(math.isfinite(each.published) for each in self.estimates):
+            found["published"] = "published"
+        return found
 
 
 def line_chart(
@@ -199,12 +229,10 @@ def interval_chart(
     caption: str = "",
 ) -> Chart:
     """Numbers of methods with their intervals in rows, and beside them what was published."""
-    looks = looks_of([estimate.method for estimate in estimates], names)
-    ends = np.array([(e.value, e.low, e.high) for e in estimates])
-    across = across.around([ends, np.array(_published(estimates))], 0.04)
-    return Chart(
-        title, across, [Panel(Axis("", limits=(0.0, float(len(estimates)))), estimates)], looks, caption
-    )
+    looks = looks_of([estimate.name for estimate in estimates], names)
+    across = across.around([np.array([(e.value, e.low, e.high, e.published) for e in estimates])], 0.04)
+    rows = Panel(Axis("", limits=(0.0, float(len(estimates)))), estimates)
+    return Chart(title, across, [rows], looks, caption)
 
 
 def padded(values: Array, margin: float) -> tuple[float, float]:
@@ -213,12 +241,3 @@ def padded(values: Array, margin: float) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     room = margin * (high - low) or max(1.0, abs(high)) * margin
     return low - room, high + room
-
-
-def bins(stairs: Stairs) -> list[tuple[float, float]]:
-    """The ends of every bin."""
-    return list(itertools.pairwise(stairs.edges))
-
-
-def _published(estimates: Sequence[EstimateRow]) -> list[float]:
-    return [estimate.published for estimate in estimates if estimate.published is not None]

@@ -39,7 +39,7 @@ def description_chart(description: DatasetStatistics) -> Chart:
         [
             Panel(Axis("fraction of samples, %", limits=(0.0, top)), sampled),
             Panel(
-                Axis("", limits=(0.0, 1.4), ticks=0),
+                Axis("", limits=(0.0, 1.4), most=0),
                 [Stairs(TARGETS, (returns.best, far), (1.0,), filled=True)],
                 f"+c {regularized(description)}",
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
 from cwbc.reports.charts import Axis, Chart, Curve, Panel, Stairs
+from cwbc.reports.labels import place_labels
 from cwbc.reports.looks import COLOURS, is_dashed, shortened
-from cwbc.reports.scales import PixelScale, place_labels
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically
 from cwbc.system.formatting import amount
@@ -31,8 +32,10 @@ WIDTH, HEIGHT, LOWER = 9.0, 5.2, 1.2  # inches; LOWER for every further panel
 MARKERS = "osD^vPXh"
 INK, FAINT, GROUND, BARS = "#333333", "#8A8A8A", "#F4F4F2", "#9AA5B1"
 BESIDE = ("data", "axes fraction")  # coordinates of what stands at a value of the horizontal axis
-_DASHES = (0, (4, 3))
 _POINTS = 540.0  # of the horizontal axis, about: the layout decides later
+_TIER = 26  # points: the height of a landmark's label
+_OFFSETS = {"end": -3, "start": 3, "middle": 0}  # of such a label from its line, in points
+_ALIGNED = {"end": "right", "start": "left", "middle": "center"}
 # What would differ from one writing to the next is left out.
 _METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": None},
@@ -105,25 +108,25 @@ def clean(axes: Axes) -> None:
 
 def _panel(axes: Axes, panel: Panel, chart: Chart) -> None:
     clean(axes)
-    low, high = chart.across.ends
+    low, high = chart.across.limits
+    is_lower = panel is not chart.panels[0]
     if chart.estimates:
         _rows(axes, chart)
     else:
-        _scale(axes, "y", panel.up, panel.up.ticks if panel is chart.panels[0] else min(2, panel.up.ticks))
+        _scale(axes, "y", panel.up, min(2, panel.up.most) if is_lower else panel.up.most)
         axes.set_ylabel(panel.up.title, color=INK)
-        axes.spines["left"].set_visible(panel.up.ticks > 0)
+        axes.spines["left"].set_visible(panel.up.most > 0)
     if panel.heading:
         axes.set_title(panel.heading, loc="left", fontsize=8.5, color=INK, pad=3, parse_math=False)
     for shade in chart.shades:
         colour = GROUND if shade.look is None else (_colour(shade.look), TINT)
         order = 0.0 if shade.look is None else 0.5
         axes.axvspan(shade.start, min(shade.end, high), color=colour, linewidth=0, zorder=order)
-        has_room = high - shade.start > 0.2 * (high - low)
-        if has_room and panel in chart.panels[1:] and shade.look is None:
+        if is_lower and shade.look is None and high - shade.start > 0.2 * (high - low):  # it has room
             name, place = f"  {shade.name}", (shade.start, 0.95)
             axes.annotate(name, place, xycoords=BESIDE, va="top", fontsize=8.5, color=FAINT)
     for mark in chart.marks:
-        axes.axvline(mark.target, color=FAINT, linewidth=0.9, linestyle=_DASHES, zorder=1)
+        axes.axvline(mark.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     if panel.diagonal:
         axes.add_line(Line2D((low, high), (low, high), color=FAINT, linewidth=1, zorder=1))
     if panel.right is not None:
@@ -131,17 +134,17 @@ def _panel(axes: Axes, panel: Panel, chart: Chart) -> None:
     for layer in panel.layers:
         look = chart.looks.get(layer.name)
         if isinstance(layer, Curve):
-            _curve(axes, layer.spanning((low, high)), look or 0, layer)
+            _curve(axes, layer, look or 0, chart.across.limits)
         elif isinstance(layer, Stairs):
             _stairs(axes, layer, look)
 
 
 def _scale(axes: Axes, side: str, axis: Axis, most: int) -> None:
     """Limits and ticks as on a page."""
-    ticks = PixelScale(*axis.ends, 0, 1, axis.logarithmic).ticks(most)
+    ticks = axis.ticks(most)
     if axis.logarithmic:
         axes.set(**{f"{side}scale": "log"})
-    axes.set(**{f"{side}lim": axis.ends, f"{side}ticks": [value for value, _ in ticks]})
+    axes.set(**{f"{side}lim": axis.limits, f"{side}ticks": [value for value, _ in ticks]})
     axes.set(**{f"{side}ticklabels": [words for _, words in ticks]})
     axes.minorticks_off()
 
@@ -152,17 +155,16 @@ def _right(axes: Axes, axis: Axis) -> None:
     other.spines[["top", "left", "bottom"]].set_visible(False)
     other.spines["right"].set_color(FAINT)
     other.tick_params(colors=INK, labelsize=9, color=FAINT)
-    _scale(other, "y", axis, axis.ticks)
+    _scale(other, "y", axis, axis.most)
     other.set_ylabel(axis.title, color=INK)
 
 
-def _curve(axes: Axes, drawn: Curve, look: int, curve: Curve) -> None:
-    colour = _colour(look)
-    axes.plot(
-        drawn.x, drawn.value, markersize=4.5, label=curve.name, zorder=3, **_line(look, curve.is_marked)
-    )
+def _curve(axes: Axes, curve: Curve, look: int, limits: tuple[float, float]) -> None:
+    drawn, style = curve.spanning(limits), _line(look, curve.is_marked)
+    axes.plot(drawn.x, drawn.value, markersize=4.5, label=curve.name, zorder=3, **style)
     if np.isfinite(drawn.low).any():
-        axes.fill_between(drawn.x, drawn.low, drawn.high, color=colour, alpha=TINT, linewidth=0, zorder=2)
+        band: dict[str, Any] = {"color": _colour(look), "alpha": TINT, "linewidth": 0, "zorder": 2}
+        axes.fill_between(drawn.x, drawn.low, drawn.high, **band)
 
 
 def _line(look: int, marked: bool) -> dict[str, Any]:
@@ -177,61 +179,51 @@ def _line(look: int, marked: bool) -> dict[str, Any]:
 
 
 def _stairs(axes: Axes, stairs: Stairs, look: int | None) -> None:
-    colour = BARS if look is None else _colour(look)
-    if stairs.filled or look is None:
-        order = 2.0 if look is None else 0.8  # below the landmarks
-        axes.stairs(stairs.heights, stairs.edges, fill=True, color=colour, zorder=order)
+    if look is None:
+        style: dict[str, Any] = {"color": BARS, "zorder": 2.0}
+    elif stairs.filled:
+        style = {"color": _colour(look), "zorder": 0.8}  # below the landmarks
     else:
-        fill, style = (colour, 0.12), "--" if is_dashed(look) else "-"
-        axes.stairs(
-            stairs.heights, stairs.edges, fill=True, facecolor=fill, edgecolor=colour,
-            linewidth=1.9, linestyle=style, zorder=3,
-        )  # fmt: skip
+        style = {"facecolor": (_colour(look), 0.12), "edgecolor": _colour(look), "zorder": 3}
+        style |= {"linewidth": 1.9, "linestyle": "--" if is_dashed(look) else "-"}
+    axes.stairs(stairs.heights, stairs.edges, fill=True, **style)
 
 
 def _rows(axes: Axes, chart: Chart) -> None:
     """A row for each interval, the first at the top."""
     axes.set_ylim(len(chart.estimates), 0)
-    axes.set_yticks(
-        [row + 0.5 for row in range(len(chart.estimates))],
-        labels=[shortened(each.name, 32) for each in chart.estimates],
-    )
+    places = [row + 0.5 for row in range(len(chart.estimates))]
+    axes.set_yticks(places, labels=[shortened(each.title, 32) for each in chart.estimates])
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     ends: dict[str, Any] = {"alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
-    for row, each in enumerate(chart.estimates):
-        look, y = chart.looks[each.method] or 0, row + 0.5
+    for y, each in zip(places, chart.estimates, strict=True):
+        look = chart.looks[each.name] or 0
         axes.plot((each.low, each.high), (y, y), color=_colour(look), **ends)
         axes.plot([each.value], [y], **_line(look, True))
-        if each.published is not None:
+        if math.isfinite(each.published):
             axes.plot([each.published], [y], "|", color=INK, markersize=12)
 
 
 def _heading(axes: Axes, chart: Chart, heading: str) -> None:
     """The title, and below it the names of the landmarks, which stand above their lines."""
-    (low, high), tier_height = chart.across.ends, 26
-    places = [
-        (
-            _POINTS * (mark.target - low) / (high - low),
-            5.0 * max(len(mark.label), len(amount(mark.target))),
-        )
-        for mark in chart.marks
-    ]
-    labels = place_labels(places, -30, _POINTS + 40)
-    for mark, label in zip(chart.marks, labels, strict=bool(labels)):
+    low, high = chart.across.limits
+    texts = [(mark.label, amount(mark.target)) for mark in chart.marks]
+    places = [_POINTS * (mark.target - low) / (high - low) for mark in chart.marks]
+    widths = [5.0 * max(map(len, text)) for text in texts]
+    labels = place_labels(list(zip(places, widths, strict=True)), -30, _POINTS + 40)
+    style: dict[str, Any] = {"va": "bottom", "fontsize": 8.5, "color": INK, "linespacing": 1.25}
+    for mark, text, label in zip(chart.marks, texts, labels, strict=bool(labels)):
         axes.annotate(
-            f"{mark.label}\n{amount(mark.target)}",
+            "\n".join(text),
             (mark.target, 1),
             xycoords=BESIDE,
-            xytext=({"end": -3, "start": 3, "middle": 0}[label.side], 4 + tier_height * label.tier),
+            xytext=(_OFFSETS[label.side], 4 + _TIER * label.tier),
             textcoords="offset points",
-            ha={"end": "right", "start": "left", "middle": "center"}[label.side],
-            va="bottom",
-            fontsize=8.5,
-            color=INK,
-            linespacing=1.25,
+            ha=_ALIGNED[label.side],
+            **style,
         )
-    pad = 14 + tier_height * (1 + max((label.tier for label in labels), default=-1))
+    pad = 14 + _TIER * (1 + max((label.tier for label in labels), default=-1))
     axes.set_title(heading, loc="left", fontsize=14, fontweight="bold", color=INK, pad=pad, parse_math=False)
 
 

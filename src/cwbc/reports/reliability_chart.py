@@ -45,7 +45,7 @@ def reliability_chart(
     )
     counts = dataset.histogram_counts
     histogram = Panel(
-        Axis("episodes", limits=(0.0, 1.05 * max(counts)), ticks=2),
+        Axis("episodes", limits=(0.0, 1.05 * max(counts)), most=2),
         [Stairs(DATASET, dataset.histogram_edges, counts)],
         f"returns of the dataset's {dataset.episodes:,} episodes",
     )

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.core.tasks import Landmark
-from cwbc.reports.charts import Chart, Curve, EstimateRow, Layer, Panel, Shade, Stairs
+from cwbc.reports.charts import Axis, Chart, Curve, EstimateRow, Layer, Panel, Shade, Stairs
+from cwbc.reports.labels import Label, place_labels
 from cwbc.reports.looks import shortened
-from cwbc.reports.scales import Label, PixelScale, place_labels
 from cwbc.system.formatting import amount
 
 CHARACTER = 6.4  # the width of one in pixels, about; only browsers know fonts
@@ -45,12 +45,21 @@ class Size(NamedTuple):
 WIDE, NARROW = Size(760, 400), Size(360, 330)
 
 
-class DrawnSeries(NamedTuple):
-    """What belongs to one name: the steps of its paths, by their class in the style sheet."""
+class PixelScale(NamedTuple):
+    """The values of an axis laid over a range of pixels."""
 
-    name: str
-    look: int | None
-    paths: dict[str, str]
+    axis: Axis
+    start: float  # the pixel of the lowest value
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value; NaN for what has no place."""
+        low, high = self.axis.limits
+        if not self.axis.logarithmic:
+            fraction = (value - low) / (high - low)
+        else:
+            fraction = math.log(value / low) / math.log(high / low) if value > 0 else math.nan
+        return self.start + fraction * (self.end - self.start)
 
 
 class Frame(NamedTuple):
@@ -74,36 +83,37 @@ class Frame(NamedTuple):
     @property
     def diagonal(self) -> list[float]:
         """The ends of the line on which both coordinates are equal."""
-        return [scale(v) for v in (self.across.low, self.across.high) for scale in (self.across, self.up)]
+        return [scale(value) for value in self.across.axis.limits for scale in (self.across, self.up)]
 
     def shaded(self, shade: Shade) -> tuple[float, float]:
         """Where a shade begins, and its width."""
-        ends = (min(max(end, self.across.low), self.across.high) for end in (shade.start, shade.end))
-        start, end = map(self.across, ends)
+        low, high = self.across.axis.limits
+        start, end = (self.across(min(max(end, low), high)) for end in (shade.start, shade.end))
         return start, end - start
 
-    def series(self, layer: Layer, look: int | None) -> DrawnSeries:
-        """A layer as paths."""
+    def paths(self, layer: Layer, look: int | None) -> dict[str, str]:
+        """The steps of a layer's paths, by their class in the style sheet."""
         match layer:
             case Curve():
-                return DrawnSeries(layer.name, look, self._curve(layer, look))
+                drawn = layer.spanning(self.across.axis.limits)
+                points = [(self.across(x), self.up(y)) for x, y in zip(drawn.x, drawn.value, strict=True)]
+                marks = "".join(marker(look, x, y) for x, y in points) if layer.is_marked else ""
+                return {"band": self._band(drawn), "line": polyline(points), "marks": marks}
             case Stairs():
-                kind = "bars" if layer.filled or look is None else "steps"
-                return DrawnSeries(layer.name, look, {kind: self._stairs(layer)})
+                ends = [0.0, *layer.heights, 0.0]
+                corners = (
+                    (self.across(edge), self.up(height))
+                    for i, edge in enumerate(layer.edges)
+                    for height in ends[i : i + 2]
+                )
+                return {"bars" if layer.filled or look is None else "steps": polyline(corners)}
             case EstimateRow():
-                row = self.panel.layers.index(layer) + 0.5
-                ends = [(self.across(x), self.up(row)) for x in (layer.low, layer.high)]
-                at = marker(look, self.across(layer.value), self.up(row))
-                return DrawnSeries(layer.method, look, {"reach": polyline(ends), "marks": at})
-
-    def _curve(self, curve: Curve, look: int | None) -> dict[str, str]:
-        drawn = curve.spanning((self.across.low, self.across.high))
-        points = [(self.across(x), self.up(y)) for x, y in zip(drawn.x, drawn.value, strict=True)]
-        marks = "".join(marker(look, x, y) for x, y in points) if curve.is_marked else ""
-        return {"band": self._band(drawn), "line": polyline(points), "marks": marks}
+                y = self.up(self.panel.layers.index(layer) + 0.5)
+                reach = polyline([(self.across(layer.low), y), (self.across(layer.high), y)])
+                return {"reach": reach, "marks": marker(look, self.across(layer.value), y)}
 
     def _band(self, curve: Curve) -> str:
-        floor = self.up.low if self.up.logarithmic else -math.inf
+        floor = self.up.axis.limits[0] if self.up.axis.logarithmic else -math.inf
         known = np.isfinite(curve.low) & np.isfinite(curve.high)
         steps = []
         for there, group in itertools.groupby(range(len(known)), key=lambda i: bool(known[i])):
@@ -113,14 +123,6 @@ class Frame(NamedTuple):
                 lower = [(self.across(curve.x[i]), self.up(max(curve.low[i], floor))) for i in part]
                 steps.append(polyline([*upper, *reversed(lower)]) + "z")
         return "".join(steps)
-
-    def _stairs(self, stairs: Stairs) -> str:
-        ends = [0.0, *stairs.heights, 0.0]
-        return polyline(
-            (self.across(edge), self.up(height))
-            for i, edge in enumerate(stairs.edges)
-            for height in (ends[i], ends[i + 1])
-        )
 
 
 class Drawing(NamedTuple):
@@ -137,21 +139,9 @@ class Drawing(NamedTuple):
         """Where the pointer finds values, for the page's script."""
         _, across, up = self.frames[0]
         return {
-            name: [*(round(v, 6) for v in (scale.start, scale.end, scale.low, scale.high)), scale.logarithmic]
-            for name, scale in (("across", across), ("up", up))
+            name: [*(round(v, 6) for v in (start, end, *axis.limits)), axis.logarithmic]
+            for name, (axis, start, end) in (("across", across), ("up", up))
         }
-
-    @property
-    def series(self) -> list[list[DrawnSeries]]:
-        """Those of every frame."""
-        looks = self.chart.looks
-        return [
-            [
-                frame.series(each, looks.get(each.method if isinstance(each, EstimateRow) else each.name))
-                for each in frame.panel.layers
-            ]
-            for frame in self.frames
-        ]
 
     def has_room(self, shade: Shade) -> bool:
         """Whether the name of a shade fits into the lowest frame, beside the bars."""
@@ -169,11 +159,8 @@ def _panels(chart: Chart, size: Size) -> Drawing:
     first, lower = chart.panels[0], chart.panels[1:]
     size = Size(size.width, size.height + len(lower) * (70 if size.narrow else 90))
     right = first.right if not size.narrow else None
-    ticks = PixelScale(*first.up.ends, 1, 0, first.up.logarithmic).ticks(first.up.ticks)
-    left = 12 + CHARACTER * max((len(words) for _, words in ticks), default=1)
-    across = PixelScale(
-        *chart.across.ends, left, size.width - (46 if right else 14), chart.across.logarithmic
-    )
+    left = 12 + CHARACTER * max((len(words) for _, words in first.up.ticks()), default=1)
+    across = PixelScale(chart.across, left, size.width - (46 if right else 14))
     wanted = [(across(m.target), CHARACTER * max(len(m.label), len(amount(m.target)))) for m in chart.marks]
     labels = place_labels(wanted, 0, size.width)
     top = 26 + TIER * (1 + max((label.tier for label in labels), default=-1))
@@ -181,39 +168,36 @@ def _panels(chart: Chart, size: Size) -> Drawing:
     floor = size.height - 44.0
     for panel in reversed(lower):
         roof = floor - (46 if size.narrow else 58)
-        frames.insert(0, Frame(panel, across, PixelScale(*panel.up.ends, floor, roof)))
+        frames.insert(0, Frame(panel, across, PixelScale(panel.up, floor, roof)))
         floor = roof - 30
-    frames.insert(0, Frame(first, across, PixelScale(*first.up.ends, floor, top, first.up.logarithmic)))
+    frames.insert(0, Frame(first, across, PixelScale(first.up, floor, top)))
     marks = list(zip(chart.marks, labels, strict=bool(labels)))
-    return Drawing(chart, size, frames, marks, PixelScale(*right.ends, floor, top) if right else None)
+    return Drawing(chart, size, frames, marks, PixelScale(right, floor, top) if right else None)
 
 
 def _rows(chart: Chart, size: Size) -> Drawing:
     """A row for each interval; names stand above them where there is no room beside."""
     size = Size(size.width, 60 + (44 if size.narrow else 32) * len(chart.estimates))
-    longest = max(len(shortened(each.name, 32)) for each in chart.estimates)
+    longest = max(len(shortened(each.title, 32)) for each in chart.estimates)
     left = 10.0 if size.narrow else min(240.0, 14 + CHARACTER * 1.1 * longest)
-    across = PixelScale(*chart.across.ends, left, size.width - 14, chart.across.logarithmic)
-    rows = PixelScale(*chart.panels[0].up.ends, 10, size.height - 50)
+    across = PixelScale(chart.across, left, size.width - 14)
+    rows = PixelScale(chart.panels[0].up, 10, size.height - 50)
     return Drawing(chart, size, [Frame(chart.panels[0], across, rows)])
 
 
 def marker(look: int | None, x: float, y: float) -> str:
     """The steps of a path that draw a look's marker at a point; none where it is not finite."""
-    if not (math.isfinite(x) and math.isfinite(y)):
-        return ""
-    return f"M{pixel(x)} {pixel(y)}{_MARKERS[(look or 0) % len(_MARKERS)]}"
+    start = polyline([(x, y)])
+    return start and start + _MARKERS[(look or 0) % len(_MARKERS)]
 
 
 def polyline(points: Iterable[tuple[float, float]]) -> str:
     """The steps of a path through points; one that is not finite leaves a gap."""
     steps, letter = [], "M"
     for x, y in points:
-        if not (math.isfinite(x) and math.isfinite(y)):
-            letter = "M"
-            continue
-        steps.append(f"{letter}{pixel(x)} {pixel(y)}")
-        letter = "L"
+        there = math.isfinite(x) and math.isfinite(y)
+        steps.append(f"{letter}{pixel(x)} {pixel(y)}" if there else "")
+        letter = "L" if there else "M"
     return "".join(steps)
 
 
