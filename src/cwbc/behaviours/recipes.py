@@ -54,7 +54,7 @@ def generate(
         Stage(actor, (key, number), steps=max(1, int(np.ceil(steps))))
         for number, (actor, steps) in enumerate(zip(actors, np.diff(ends, prepend=0), strict=True))
     ]
-    collected = collect(series.environment, stages, progress=progress)
+    collected = collect(series.environment, stages, progress=progress or (lambda steps: None))
     if not (episodes := _in_order(collected, ends.tolist(), size)):
         raise InputError(f"--size {size} is shorter than the first episode of {series.environment}")
     lengths = np.array([len(episode.rewards) for episode in episodes])

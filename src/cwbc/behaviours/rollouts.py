@@ -42,7 +42,7 @@ class Episode:
 
 
 def collect(
-    environment: str, stages: Sequence[Stage], threads: int = 0, progress: Progress | None = None
+    environment: str, stages: Sequence[Stage], threads: int = 0, progress: Progress = lambda steps: None
 ) -> list[list[Episode]]:
     """The episodes of each stage, in the order of their numbers.
 
@@ -57,8 +57,8 @@ def collect(
     episodes: list[list[Episode]] = [[] for _ in stages]
     with contextlib.closing(envs.make(environment, count, threads)) as simulator:
         while batch := _needed(stages, episodes, simulator.horizon)[:count]:
-            report = (lambda steps, done=done: progress(done + steps)) if progress else lambda steps: None
-            for (index, _), episode in zip(batch, _run(simulator, stages, batch, report), strict=True):
+            finished = _run(simulator, stages, batch, done, progress)
+            for (index, _), episode in zip(batch, finished, strict=True):
                 episodes[index].append(episode)
                 done += len(episode.rewards)
     return episodes
@@ -86,9 +86,9 @@ def _needed(
 
 
 def _run(
-    simulator: Simulator, stages: Sequence[Stage], batch: Sequence[tuple[int, int]], progress: Progress
+    simulator: Simulator, stages: Sequence[Stage], batch: list[tuple[int, int]], done: int, progress: Progress
 ) -> list[Episode]:
-    """Run episodes side by side, each to its end; a batch is as in `_needed`."""
+    """Run episodes side by side, each to its end, after so many steps; a batch is as in `_needed`."""
     count, horizon = len(batch), simulator.horizon
     # Pages that are never written to take no memory, so a long horizon costs nothing.
     observations = np.empty((count, horizon, simulator.observation_size), np.float32)
@@ -112,7 +112,7 @@ def _run(
         outcome = simulator.step(running, actions[running, step])
         observations[running, step], rewards[running, step] = now, outcome.rewards
         lengths[running], terminated[running] = step + 1, outcome.terminated
-        progress(int(lengths.sum()))
+        progress(done + int(lengths.sum()))
         goes_on = ~(outcome.terminated | outcome.truncated)
         running, now, step = running[goes_on], outcome.observations[goes_on], step + 1
     steps = [
