@@ -14,7 +14,7 @@ from cwbc.reports.charts import Chart
 from cwbc.reports.page import block
 from cwbc.reports.tables import ReportTable
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.histories import TrainingHistory
+from cwbc.runs.finished import TrainingHistory
 
 TASK = TASKS["hopper"]
 DATASET = DatasetSummary(

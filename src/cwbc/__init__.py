@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from cwbc.api import evaluate, train
+    from cwbc.api import evaluate, run, train
     from cwbc.core.methods import METHODS, Method, Training, method
     from cwbc.core.trajectories import Trajectories
     from cwbc.data import load
     from cwbc.data.formats.arrays import from_arrays
     from cwbc.grids.cells import Scale, Variant, grid
-    from cwbc.grids.running import run
     from cwbc.reports.grid_report import report
     from cwbc.results.sweeps import Sweep
     from cwbc.runs.policies import Policies, Policy
@@ -57,7 +56,7 @@ _HOMES = {
     "load": ("cwbc.data", "load"),
     "method": ("cwbc.core.methods", "method"),
     "report": ("cwbc.reports.grid_report", "report"),
-    "run": ("cwbc.grids.running", "run"),
+    "run": ("cwbc.api", "run"),
     "train": ("cwbc.api", "train"),
 }
 

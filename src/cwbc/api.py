@@ -1,19 +1,27 @@
-"""The library's functions `train` and `evaluate`, which take names and numbers for datasets and methods."""
+"""The library's functions `train`, `evaluate` and `run`, with progress on stderr."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cwbc import envs
 from cwbc.core.device import Place, default_precision, default_preset
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.core.tasks import task_for
+from cwbc.core.training import Interrupted
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import activity, compatibility, read
+from cwbc.grids import ray_engine
+from cwbc.grids.cells import Cell, several
+from cwbc.grids.engine import Options, shown
+from cwbc.grids.engine import run as run_here
+from cwbc.grids.outcomes import Results
+from cwbc.grids.preparation import ROOT
 from cwbc.results.sweeps import Sweep
 from cwbc.runs import evaluating
 from cwbc.runs.policies import Policies
@@ -22,6 +30,7 @@ from cwbc.runs.tracking import Tracking, parse_trackers
 from cwbc.runs.training import train as train_policies
 from cwbc.system.console import PlainConsole, say
 from cwbc.system.errors import InputError, unknown
+from cwbc.system.interrupts import stoppable
 from cwbc.system.progress import gauge, progress
 
 
@@ -70,10 +79,10 @@ def train(
         raise unknown("place for the data", data_on, ("device", "host"))
     place = None if directory is None else Path(directory)
     done = 0 if place is None else RunDirectory(place).steps_done()
-    shown = progress(console, f"training {chosen.name}", settings.steps, "steps", done)
+    bar = progress(console, f"training {chosen.name}", settings.steps, "steps", done)
     with (
         contextlib.closing(Tracking(trackers)) as tracking,
-        contextlib.nullcontext() if done == settings.steps else shown as update,
+        contextlib.nullcontext() if done == settings.steps else bar as update,
     ):
         policies = train_policies(
             data, chosen, settings, which, place, tracking=tracking, progress=update, data_on=data_on
@@ -121,3 +130,38 @@ def evaluate(
     design, console = policies.spec, PlainConsole(stderr=True)
     with progress(console, f"evaluating {design.method.name}", design.horizon, "steps") as update:
         return evaluating.evaluate(policies, environment, targets, episodes, seed, update)
+
+
+def run(
+    cells: Iterable[Cell] | Cell,
+    root: Path | str = ROOT,
+    *,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+) -> Results:
+    """Train and evaluate all cells of a grid, each in its directory below `root`.
+
+    Finished cells are only read. Progress is printed to stderr. The first Ctrl-C saves the running cells, and
+    the same program resumes them.
+
+    Args:
+        engine: this process with all its devices, or a Ray cluster that is running.
+        address: of the cluster; without it, the one that $RAY_ADDRESS names or that runs on this machine.
+    """
+    cells = several(cells, (Cell,), "cwbc.run takes the cells that cwbc.grid gives")
+    if engine not in ("local", "ray"):
+        raise unknown("engine", engine, ("local", "ray"))
+    if address is not None and engine != "ray":
+        raise InputError("address is that of a Ray cluster; give engine='ray' with it")
+    run_all: Callable[..., Results] = run_here
+    if engine == "ray":
+        run_all = functools.partial(ray_engine.run, address=address)
+    console = PlainConsole(stderr=True)
+    with shown(console) as show, stoppable(lambda text: say(text, console)) as is_stopping:
+        with contextlib.suppress(Interrupted):
+            results = run_all(cells, root, options=Options(progress=show, should_stop=is_stopping))
+        if is_stopping():  # even if all cells were just finished
+            raise KeyboardInterrupt("all is saved; the same program resumes from here")
+    for failure in results.failures:
+        say(f"failed: {failure} (in {failure.directory})", console)
+    return results

@@ -14,7 +14,7 @@ from command_line import run
 from toys import toy_data, write_toy
 
 from cwbc.data import store
-from cwbc.grids import clusters, engine, ray_engine
+from cwbc.grids import engine, ray_engine
 from cwbc.grids.cells import Cell, Variant
 from cwbc.grids.outcomes import Failure, Results
 from cwbc.paper import ITEMS
@@ -286,7 +286,7 @@ def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return Results([], [])
 
     monkeypatch.setattr(ray_engine, "run", keep)
-    monkeypatch.setattr(clusters, "offered", lambda address: "gpu" if address == "there:6379" else "cpu")
+    monkeypatch.setattr(ray_engine, "offered", lambda address: "gpu" if address == "there:6379" else "cpu")
     cluster = ("--engine=ray", "--address=there:6379")  # there is no GPU here
     assert run("reproduce", "alpha", "--quick", "--seeds=3", "--cells=mine", *cluster) == 0
     assert (asked["address"], asked["device"], asked["root"]) == ("there:6379", None, Path("mine"))

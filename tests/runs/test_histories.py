@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cwbc.runs.histories import TrainingHistory
+from cwbc.runs.finished import TrainingHistory
 
 CONFIG: dict[str, Any] = {
     "seeds": [0, 1],

@@ -220,7 +220,7 @@ def test_an_observation_that_is_no_numbers_is_refused(observation: Any) -> None:
     with pytest.raises(InputError, match=r"an observation is numbers of shape \(2,\); got"):
         trained.act(observation)
     trained.act([0, 1])
-    with pytest.raises(InputError, match="a reward is a number; got '1'"):
+    with pytest.raises(InputError, match="a reward is a finite number; got '1'"):
         trained.act([0.0, 0.0], "1")
 
 

@@ -105,11 +105,3 @@ def test_a_run_is_discarded_with_its_event_files(tmp_path: Path) -> None:
     RunDirectory(tmp_path).check_same({**CONFIG, "horizon": 11}, overwrite=True)
     RunDirectory(tmp_path).discard_other({**CONFIG, "horizon": 11})
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("step", "work"), [(15, False), (20, True)])
-def test_a_training_whose_parameters_are_elsewhere_is_work(tmp_path: Path, step: int, work: bool) -> None:
-    (tmp_path / CONFIG_FILE).write_text(json.dumps(CONFIG))
-    assert not RunDirectory(tmp_path).holds_work()
-    (tmp_path / METRICS).write_text(json.dumps({"step": step, "seconds": 1.0}) + "\n")
-    assert RunDirectory(tmp_path).holds_work() == work

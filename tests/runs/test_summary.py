@@ -10,7 +10,7 @@ from pages import DATASET, sweep
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import write_report
 from cwbc.results.evaluated import evaluated
-from cwbc.runs.summary import summary_of, write_results
+from cwbc.runs.finished import summary_of, write_results
 from cwbc.system.errors import InputError
 
 SWEEP = sweep("rvs", 1400.0, 500.0, 0.0, targets=(1500.0, 3200.0, 6400.0))

@@ -20,7 +20,7 @@ from cwbc.results import thresholds
 from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
 from cwbc.results.sentences import calibration_in_words, differing_in_words, finding
-from cwbc.runs.finished import check_place, find_runs, provenance, read_sweeps
+from cwbc.runs.finished import TrainingHistory, check_place, find_runs, provenance, read_sweeps
 from cwbc.runs.run_directory import PAGE, RunDirectory
 from cwbc.system.console import PlainConsole, output, say
 from cwbc.system.errors import InputError
@@ -104,7 +104,7 @@ def draw(
         sweeps,
         dataset,
         provenance(runs, list(named)),
-        {name: run.history() for name, run in named.items()},
+        {name: TrainingHistory.of(run.config(), run.metrics()) for name, run in named.items()},
         {name: run.evaluated_with() for name, run in named.items()},
         {name: run.training_warnings() for name, run in named.items()},
     )

@@ -148,10 +148,10 @@ def _device(command: Reproduce) -> Device:
     """The device of the cells: on a cluster, not that of this process."""
     if command.engine == "local":
         return use_device(command.device)
-    from cwbc.grids import clusters
+    from cwbc.grids import ray_engine
 
     use_device(None)
-    return command.device or clusters.offered(command.address)
+    return command.device or ray_engine.offered(command.address)
 
 
 def _checked(command: Reproduce) -> Extent:

@@ -17,27 +17,17 @@ from cwbc.system.errors import InputError, require
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One method on one dataset with all its seeds: its training and its evaluation.
+    """One method on one dataset with all its seeds: its training and its evaluation."""
 
-    Args:
-        dataset: a name or a path, as in `cwbc compare`.
-        label: the method's name in tables and charts, unique within its dataset.
-        method: at its final sizes.
-        targets: the target returns; None takes the task's sweep and the dataset's best.
-        points: the number of target returns from the task's sweep; None takes all. The dataset's best, 1x and
-            2x expert are always among them.
-        fractions: additional target returns, as fractions of the dataset's best.
-    """
-
-    dataset: str
-    label: str
-    method: Method
+    dataset: str  # a name or a path, as in `cwbc compare`
+    label: str  # the method's name in tables and charts, unique within its dataset
+    method: Method  # at its final sizes
     training: Training
     seeds: tuple[int, ...]
-    targets: tuple[float, ...] | None = None
+    targets: tuple[float, ...] | None = None  # None takes the task's sweep and the dataset's best
     episodes: int = 10
-    points: int | None = None
-    fractions: tuple[float, ...] = ()
+    points: int | None = None  # so many of the task's sweep, always with the dataset's best, 1x and 2x expert
+    fractions: tuple[float, ...] = ()  # additional target returns, as fractions of the dataset's best
 
     def __post_init__(self) -> None:
         require(bool(self.label.strip()), "the label of a cell", repr(self.label), "a name")
@@ -66,24 +56,15 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """The size of an experiment.
-
-    Args:
-        steps: of training; None takes the preset's.
-        seeds: how many.
-        episodes: per seed and target.
-        points: the number of target returns from the sweep, as in Cell.
-        precision: of the hidden matmuls; None takes the default of this process's device.
-        condition_scale: of methods that are conditioned on a return.
-    """
+    """The size of an experiment."""
 
     preset: Preset
-    steps: int | None = None
-    seeds: int = 10
-    episodes: int = 10
-    points: int | None = None
-    precision: Literal["float32", "bfloat16"] | None = None
-    condition_scale: ConditionScale = DEFAULT_SCALE
+    steps: int | None = None  # of training; None takes the preset's
+    seeds: int = 10  # how many
+    episodes: int = 10  # per seed and target
+    points: int | None = None  # the number of target returns from the sweep, as in Cell
+    precision: Literal["float32", "bfloat16"] | None = None  # of hidden matmuls; None: the device's default
+    condition_scale: ConditionScale = DEFAULT_SCALE  # of methods that are conditioned on a return
 
     def __post_init__(self) -> None:
         for name in ("steps", "seeds", "episodes", "points"):
@@ -117,16 +98,7 @@ def grid(
     methods, seeds = [_method(variant, scale) for variant in named], seeds_of(scale.seeds)
     target_returns = None if targets is None else _numbers(targets)
     return tuple(
-        Cell(
-            dataset,
-            label,
-            method,
-            training,
-            seeds,
-            target_returns,
-            scale.episodes,
-            scale.points,
-        )
+        Cell(dataset, label, method, training, seeds, target_returns, scale.episodes, scale.points)
         for dataset in names
         for label, (method, training) in zip(labels, methods, strict=True)
     )

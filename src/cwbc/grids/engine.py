@@ -61,25 +61,15 @@ def shown(console: Console, interval: float = PLAIN_INTERVAL) -> Iterator[Show]:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The options of an engine, which do not change the results.
-
-    Args:
-        progress: called with the state of the grid.
-        should_stop: once it returns true, everything is saved and the engine raises Interrupted.
-        lock_seconds: the time without a sign of life after which others take over this process's cells.
-        data_on: where the data is stored; by default the device if it has room.
-        tracking: returns the trackers of a cell for its training; by default none.
-        remark: called with a line about a cell that was trained or evaluated before.
-        waits: whether to wait for other processes that work on a cell; if not, they are an error.
-    """
+    """The options of an engine, which do not change the results."""
 
     progress: Show = lambda grid: None
-    should_stop: Callable[[], bool] = lambda: False
-    lock_seconds: float = locks.SECONDS
-    data_on: Place | None = None
-    tracking: Callable[[], Tracking] = Tracking
-    remark: Callable[[str], None] = lambda text: None
-    waits: bool = True
+    should_stop: Callable[[], bool] = lambda: False  # once true, all is saved and Interrupted is raised
+    lock_seconds: float = locks.SECONDS  # without a sign of life, after which others take over a cell
+    data_on: Place | None = None  # where the data is stored; by default the device if it has room
+    tracking: Callable[[], Tracking] = Tracking  # returns the trackers of a cell for its training
+    remark: Callable[[str], None] = lambda text: None  # called with a line about a cell
+    waits: bool = True  # for other processes that work on a cell; if not, they are an error
 
 
 DEFAULTS = Options()
@@ -162,14 +152,16 @@ class _Engine:
 
     def _on_all_devices(self, waiting: list[list[Prepared]]) -> None:
         devices, queue = jax.local_devices()[: len(waiting)], iter(waiting)  # from which all devices take
+
+        def work(device: jax.Device | None = None) -> None:
+            with contextlib.nullcontext() if device is None else jax.default_device(device):
+                for group in queue:
+                    self._stop_if_wanted()
+                    self._attempt(group)
+
         if len(devices) == 1:
-            self._empty(queue)
+            work()
             return
-
-        def work(device: jax.Device) -> None:
-            with jax.default_device(device):
-                self._empty(queue)
-
         with ThreadPoolExecutor(len(devices)) as pool:
             try:
                 for future in as_completed([pool.submit(work, device) for device in devices]):
@@ -178,31 +170,22 @@ class _Engine:
                 self._abandoned.set()
                 raise
 
-    def _empty(self, queue: Iterator[list[Prepared]]) -> None:
-        for group in queue:
-            self._stop_if_wanted()
-            self._attempt(group)
-
     def _attempt(self, group: list[Prepared]) -> None:
         """Settle the cells of a group that no other process works on."""
         with contextlib.ExitStack() as stack:
             mine = []
             for cell in group:
                 with self._noting(cell):
-                    if cell.is_finished():
-                        self._settle(cell)
-                        continue
                     lock = locks.acquire(cell.directory, self._options.lock_seconds)
                     if lock is None and not self._options.waits:
                         raise InputError(f"another process is working in {cell.directory}; wait for it")
                     if lock is None:
                         continue
                     stack.enter_context(lock)
-                    if cell.is_finished():  # by the previous owner of the lock
+                    if cell.is_finished():  # by another process
                         self._settle(cell, lock)
                         continue
-                    tracking = self._options.tracking()
-                    stack.callback(tracking.close)
+                    tracking = stack.enter_context(contextlib.closing(self._options.tracking()))
                     mine.append(_Mine(cell, lock, tracking))
             if mine:
                 self._work(mine)
@@ -216,6 +199,7 @@ class _Engine:
             self._settle(cell, reason=_in_words(error))
 
     def _work(self, mine: list[_Mine]) -> None:
+        """Train and evaluate cells; a group that fails is tried again in halves, down to single cells."""
         reason = self._failure(mine)
         left = [each for each in mine if each.cell.directory not in self._settled]
         if reason is None or not left or any(each.lock.is_lost() for each in left):
@@ -245,7 +229,8 @@ class _Engine:
 
     def _train(self, mine: list[_Mine]) -> list[Policies]:
         first, steps = mine[0].cell, mine[0].cell.cell.training.steps
-        data = self._cache.data(first.cell.dataset)
+        recording = self._cache.recording(first.cell.dataset)  # a reference: it stays in memory meanwhile
+        data = recording.data
         if data.content_hash != first.dataset.content_hash:
             raise InputError(f"{first.cell.dataset} was replaced meanwhile; run the same command again")
 
@@ -262,7 +247,7 @@ class _Engine:
             [Run(each.cell.cell.method, each.cell.directory, each.tracking) for each in mine],
             first.cell.training,
             first.cell.seeds,
-            dict(first.notes),  # a group has one dataset and therefore one set of notes
+            first.notes,  # a group has one dataset and therefore one set of notes
             progress=progress,
             should_stop=self._should_stop,
             data_on=self._options.data_on,
@@ -277,9 +262,8 @@ class _Engine:
             self._stop_if_wanted()
 
         progress(0)
-        self._options.remark(
-            f"{cell.cell.label}: {policies.sweep_in_words(len(cell.targets), cell.cell.episodes)}"
-        )
+        what = policies.sweep_in_words(len(cell.targets), cell.cell.episodes)
+        self._options.remark(f"{cell.cell.label}: {what}")
         # Without charts, which take a tenth of an evaluation's time: `cwbc report` plots those of a cell.
         protocol = (cell.environment, cell.targets, cell.cell.episodes)
         sweep, dataset = evaluate_run(cell.directory, policies, *protocol, progress, mine.lock.check)
@@ -313,10 +297,9 @@ class _Engine:
 
     def _show(self, remark: str = "") -> None:
         with self._lock:
-            failed = len(self.reasons)
-            finished = len(self._settled) - failed
-            running = tuple(self._running.values())
-            self._options.progress(GridProgress(len(self._cells), finished, failed, running, remark))
+            finished, running = len(self._settled) - len(self.reasons), tuple(self._running.values())
+            grid = GridProgress(len(self._cells), finished, len(self.reasons), running, remark)
+            self._options.progress(grid)
 
 
 def _in_words(error: Exception) -> str:

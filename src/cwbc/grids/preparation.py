@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -17,7 +18,6 @@ import numpy as np
 
 from cwbc.core.methods import to_json
 from cwbc.core.tasks import Task, rounded
-from cwbc.core.trajectories import Trajectories
 from cwbc.data import compatibility, read, store
 from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
@@ -43,7 +43,7 @@ class Prepared:
     dataset: DatasetSummary
     environment: str
     targets: tuple[float, ...]
-    notes: Mapping[str, Any]
+    notes: dict[str, str]
     trained_as: str  # the fingerprint of its training
 
     @property
@@ -62,44 +62,32 @@ class Prepared:
 
 
 class DatasetCache:
-    """The datasets in use, each in memory once; unused ones are released.
-
-    Args:
-        environment: of every dataset; by default the one that the dataset names.
-        progress: called while a dataset is read.
-    """
+    """The datasets in use, each in memory once; unused ones are released."""
 
     def __init__(self, environment: str | None = None, progress: Progress | None = None) -> None:
-        self._environment, self._progress = environment, progress
-        self._name: str | None = None
-        self._recording: Recording | None = None
-        self._in_use: weakref.WeakValueDictionary[str, Trajectories] = weakref.WeakValueDictionary()
-        self._lock = threading.Lock()  # one thread per device calls `data`
+        self._environment, self._progress = environment, progress  # of every dataset
+        self._last: Recording | None = None
+        self._in_use: weakref.WeakValueDictionary[str, Recording] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()  # one thread per device reads
 
     def recording(self, name: str) -> Recording:
-        """A dataset with an environment to evaluate policies in."""
-        if self._recording is None or self._name != name:
-            self._recording = None  # its memory is released before the next one is read
-            found = read(name, self._environment, progress=self._progress)
-            recording = compatibility.fitted(found, acting=True)
-            if recording.trusted().environment is None:
-                raise InputError(f"dataset {name} names no environment to act in; give --env ID")
-            self._name, self._recording = name, recording
-        return self._recording
-
-    def data(self, name: str) -> Trajectories:
-        """The trajectories of a dataset."""
+        """A dataset with an environment to evaluate policies in, in memory as long as it is referred to."""
         with self._lock:
-            data = self._in_use.get(name)
-            if data is None:
-                self._in_use[name] = data = self.recording(name).data
-            return data
+            found = self._in_use.get(name)
+            if found is None:
+                self._last = None  # its memory is released before the next one is read
+                read_now = read(name, self._environment, progress=self._progress)
+                found = compatibility.fitted(read_now, acting=True)
+                if found.trusted().environment is None:
+                    raise InputError(f"dataset {name} names no environment to act in; give --env ID")
+                self._in_use[name] = self._last = found
+            return found
 
 
 def prepare(
     cells: Sequence[Cell],
     root: Path,
-    notes: Mapping[str, Any],
+    notes: Mapping[str, str],
     cache: DatasetCache,
     reading: Callable[[str], None] = lambda dataset: None,
     by_label: bool = False,
@@ -119,13 +107,25 @@ def prepare(
     for name in dict.fromkeys(cell.dataset for cell in cells):
         reading(name)
         recording = cache.recording(name)
-        stored = store.find(recording.data.name) if recording.stored else None
-        origin = stored.source if stored else recording.origin.source
-        known = {**notes, "dataset": name, "dataset from": origin}
-        summary = DatasetSummary.of(recording.data)
+        data, summary = recording.data, DatasetSummary.of(recording.data)
+        stored = store.find(data.name) if recording.stored else None
+        known = {**notes, "dataset": name, "dataset from": (stored or recording.origin).source}
         for number, cell in enumerate(cells):
-            if cell.dataset == name:
-                prepared[number] = _prepared(cell, root, known, recording.data, summary, by_label)
+            if cell.dataset != name:
+                continue
+            targets = target_returns(cell, data.task, data.best)
+            # Not runs.configuration: it lists the devices, which initializes them in this process.
+            config = {
+                "method": to_json(cell.method.fit(data)),
+                "training": to_json(cell.training),
+                "seeds": cell.seeds,
+                "horizon": data.horizon,
+                "dataset": summary.to_json(),
+            }
+            evaluated = {**identity(config), "targets": targets, "episodes": cell.episodes}
+            place = root / (cell.label if by_label else _hashed(evaluated)[:16])
+            environment = str(data.environment)  # the cache refuses datasets without one
+            prepared[number] = Prepared(cell, place, summary, environment, targets, known, trained_as(config))
     return [prepared[number] for number in range(len(cells))]
 
 
@@ -136,29 +136,6 @@ def check_room(prepared: Sequence[Prepared], root: Path) -> None:
         if left:
             reason = f"{left} of {len(prepared)} cells are not finished"
             raise InputError(f"{root} cannot be written to, and {reason}; give another directory")
-
-
-def _prepared(
-    cell: Cell,
-    root: Path,
-    notes: Mapping[str, Any],
-    data: Trajectories,
-    summary: DatasetSummary,
-    by_label: bool,
-) -> Prepared:
-    assert data.environment is not None  # the cache refuses datasets without one
-    targets = target_returns(cell, data.task, data.best)
-    # Not runs.configuration: it lists the devices, which initializes them in this process.
-    config = {
-        "method": to_json(cell.method.fit(data)),
-        "training": to_json(cell.training),
-        "seeds": cell.seeds,
-        "horizon": data.horizon,
-        "dataset": summary.to_json(),
-    }
-    evaluated = {**identity(config), "targets": targets, "episodes": cell.episodes}
-    name = cell.label if by_label else _hashed(evaluated)[:16]
-    return Prepared(cell, root / name, summary, data.environment, targets, notes, trained_as(config))
 
 
 def trained_as(config: dict[str, Any]) -> str:
@@ -231,7 +208,9 @@ class TrainedCells:
         with self._lock:
             for directory in cell.directory.parent.iterdir():
                 if directory not in self._known and os.path.exists(directory / CHECKPOINT):
-                    self._known[directory] = _trained_as(directory)
+                    self._known[directory] = None
+                    with contextlib.suppress(OSError, InputError, KeyError, TypeError, AttributeError):
+                        self._known[directory] = trained_as(RunDirectory(directory).config())
             alike = [directory for directory, known in self._known.items() if known == cell.trained_as]
         for directory in alike:
             if files := _parameters(directory, cell.cell.training.steps):
@@ -239,13 +218,6 @@ class TrainedCells:
                 for name, content in files.items():
                     write_atomically(cell.directory / name, content, before_writing)
                 return
-
-
-def _trained_as(directory: Path) -> str | None:
-    try:
-        return trained_as(RunDirectory(directory).config())
-    except (OSError, InputError, KeyError, TypeError, AttributeError):
-        return None
 
 
 def _parameters(directory: Path, steps: int) -> dict[str, bytes]:

@@ -22,18 +22,18 @@ from cwbc.core.training import Interrupted
 from cwbc.data import generated, store
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell
-from cwbc.grids.clusters import connected, resources
 from cwbc.grids.engine import DEFAULTS, GridProgress, Options
 from cwbc.grids.outcomes import Results, gather
 from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, groups, prepare
 from cwbc.runs import locks
-from cwbc.system.errors import InputError
+from cwbc.system.errors import InputError, need_extra
 from cwbc.system.progress import TaskProgress
 
 DRIVERS = ".leases"  # hidden, beside the cells: a file per driver, for as long as it runs
 _RETRIES = 5  # of a task whose worker or node died
 _POLL = 1.0  # seconds between looks at the directories
 _PATIENCE = 60.0  # seconds for workers to save, or for a shared file system to show their files
+_CORES = 2  # per cell on a cluster without GPUs, where a node has as many
 
 
 def run(
@@ -60,107 +60,140 @@ def run(
     reasons: dict[Path, str] = {}
     if waiting:
         with connected(address) as ray, _sign(root) as sign:
-            driver = _Driver(ray, sign, len(unique), waiting, options, reasons)
-            driver.submit(notes or {}, device)
+            driver = _Driver(ray, sign, options, len(unique), reasons)
+            driver.submit(waiting, dict(notes or {}), device)
             driver.watch()
     options.progress(GridProgress(len(unique), len(unique) - len(reasons), len(reasons)))
     return gather(prepared, reasons)
 
 
+@contextlib.contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster, without its own log messages."""
+    ray = need_extra("ray", "ray", "grids on a Ray cluster")
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    _check_answer(address)
+    # No option of Ray turns off that it prints the log of a node that died.
+    worker: Any = ray._private.worker
+    printing = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        try:
+            ray.init(address or "auto", log_to_driver=False, logging_level="CRITICAL")
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            where = f"at {address}" if address else "here; --address names one, `ray start --head` starts one"
+            raise InputError(f"no Ray cluster {where} ({str(error).splitlines()[0]})") from error
+        yield ray
+    finally:
+        ray.shutdown()
+        worker.print_to_stdstream = printing
+
+
+def _check_answer(address: str | None) -> None:
+    """Refuse an address where nothing answers: Ray itself would try for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise InputError(f"no Ray cluster at {address} ({error})") from error
+
+
+def offered(address: str | None = None) -> Device:
+    """The device of a cluster, which decides the default sizes and precision."""
+    with connected(address) as ray:
+        return "gpu" if ray.cluster_resources().get("GPU", 0) >= 1 else "cpu"
+
+
+def resources(ray: Any, device: Device | None) -> tuple[int, dict[str, int]]:
+    """The number of GPUs to compute on, 0 for CPUs, and the resources of each task."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = sum(int(node.get("GPU", 0)) for node in nodes)
+    cores = max(int(node.get("CPU", 0)) for node in nodes)
+    if device != "cpu" and gpus:
+        return gpus, {"num_gpus": 1}
+    if device == "gpu":
+        raise InputError("--device gpu: no node of the Ray cluster offers a GPU")
+    if not cores:
+        raise InputError("no node of the Ray cluster offers a CPU or a GPU; start one with `ray start`")
+    return 0, {"num_cpus": min(_CORES, cores)}
+
+
+@dataclasses.dataclass
 class _Driver:
     """The tasks of one grid."""
 
-    def __init__(
-        self,
-        ray: Any,
-        sign: Path,
-        total: int,
-        waiting: list[Prepared],
-        options: Options,
-        reasons: dict[Path, str],
-    ) -> None:
-        self._ray, self._sign, self._total, self._waiting = ray, sign, total, waiting
-        self._options, self._reasons = options, reasons
-        self._tasks: dict[Any, list[Prepared]] = {}
-        self._finished = total - len(waiting)
+    ray: Any
+    sign: Path
+    options: Options
+    total: int
+    reasons: dict[Path, str]
+    tasks: dict[Any, list[Prepared]] = dataclasses.field(default_factory=dict)
 
-    def submit(self, notes: Mapping[str, Any], device: Device | None) -> None:
-        """Submit all cells to the cluster; each group that one program trains is a task."""
-        gpus, needs = resources(self._ray, device)
+    def submit(self, waiting: list[Prepared], notes: dict[str, Any], device: Device | None) -> None:
+        """Submit cells to the cluster; each group that one program trains is a task."""
+        gpus, needs = resources(self.ray, device)
         # Ray ends a GPU worker after each task: only this releases the GPU's memory.
-        task = self._ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
-        for group in groups(self._waiting, gpus):
+        task = self.ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
+        for group in groups(waiting, gpus):
             cells = [each.cell for each in group]
             order = _Order(
                 cells,
                 [each.directory.name for each in group],
-                self._sign,
-                dict(notes),
-                self._options.lock_seconds,
+                self.sign,
+                notes,
+                self.options.lock_seconds,
                 "gpu" if gpus else "cpu",
                 str(store.root().resolve()) if store.VARIABLE in os.environ else None,
                 generated.generated_steps(cells[0].dataset),
                 group[0].environment,
             )
-            self._tasks[task.options(name=f"cwbc {cells[0].label}").remote(order)] = group
+            self.tasks[task.options(name=f"cwbc {cells[0].label}").remote(order)] = group
 
     def watch(self) -> None:
-        """Wait for all tasks, and show their progress."""
-        while self._tasks:
-            ready, _ = self._ray.wait(list(self._tasks), num_returns=1, timeout=_POLL)
+        """Wait for all tasks, and show their progress; if asked to stop, let running ones save their work."""
+        while self.tasks:
+            ready, _ = self.ray.wait(list(self.tasks), num_returns=1, timeout=_POLL)
             for task in ready:
-                self._settle(task, self._tasks.pop(task))
-            self._show()
-            if self._tasks and self._options.should_stop():
-                self._stop()
+                self._settle(task, self.tasks.pop(task))
+            left = [each for group in self.tasks.values() for each in group]
+            running = tuple(_running(each) for each in left if _is_running(each))
+            finished = self.total - len(left) - len(self.reasons)
+            self.options.progress(GridProgress(self.total, finished, len(self.reasons), running))
+            if self.tasks and self.options.should_stop():
+                # Not ray.cancel: if the task ends at the same moment, it crashes the driver (Ray 2.60).
+                self.sign.unlink(missing_ok=True)  # tasks that have not started end at once
+                if begun := [task for task, group in self.tasks.items() if any(map(_is_running, group))]:
+                    self.ray.wait(begun, num_returns=len(begun), timeout=_PATIENCE)
+                raise Interrupted
 
     def _settle(self, task: Any, group: list[Prepared]) -> None:
-        errors = self._ray.exceptions
         try:
-            host, reasons = self._ray.get(task)
-        except errors.RayTaskError as error:
+            host, reasons = self.ray.get(task)
+        except self.ray.exceptions.RayTaskError as error:
             cause = error.cause or error
-            self._fail(group, f"{type(cause).__name__}: {cause}")
-            return
-        except errors.RayError as error:
-            self._fail(group, f"its worker died, and so did {_RETRIES} more: {type(error).__name__}")
-            return
+            return self._fail(group, f"{type(cause).__name__}: {cause}")
+        except self.ray.exceptions.RayError as error:
+            return self._fail(group, f"its worker died, and so did {_RETRIES} more: {type(error).__name__}")
         if reasons is None:
             raise InputError(
-                f"{self._sign.parent.parent} cannot be seen from {host}; cells need a directory that all "
+                f"{self.sign.parent.parent} cannot be seen from {host}; cells need a directory that all "
                 "nodes of the cluster share"
             )
         for each in group:
             if (reason := reasons.get(each.directory.name)) is not None:
                 self._fail([each], f"{reason} (on {host})")
-            elif _appears(each):
-                self._finished += 1
-            else:
+            elif not _appears(each):
                 self._fail([each], f"{host} finished it, but its results cannot be seen here")
+        return None
 
     def _fail(self, group: list[Prepared], reason: str) -> None:
         """Record a failure; some cells of the group may be finished already."""
-        failed = [each for each in group if not each.is_finished()]
-        self._finished += len(group) - len(failed)
-        self._reasons.update({each.directory: " ".join(reason.split()) for each in failed})
-
-    def _stop(self) -> None:
-        """Let running tasks save their work; tasks that have not started end at once."""
-        # Not ray.cancel: if the task ends at the same moment, it crashes the driver (Ray 2.60).
-        self._sign.unlink(missing_ok=True)
-        running = [
-            task
-            for task, group in self._tasks.items()
-            if any(locks.is_locked(each.directory) for each in group)
-        ]
-        if running:
-            self._ray.wait(running, num_returns=len(running), timeout=_PATIENCE)
-        raise Interrupted
-
-    def _show(self) -> None:
-        cells = [each for group in self._tasks.values() for each in group]
-        running = tuple(_running(each) for each in cells if locks.is_locked(each.directory))
-        self._options.progress(GridProgress(self._total, self._finished, len(self._reasons), running))
+        failed = [each.directory for each in group if not each.is_finished()]
+        self.reasons.update(dict.fromkeys(failed, " ".join(reason.split())))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,6 +265,10 @@ def _appears(cell: Prepared) -> bool:
             return False
         time.sleep(_POLL)
     return True
+
+
+def _is_running(cell: Prepared) -> bool:
+    return locks.is_locked(cell.directory)
 
 
 def _running(cell: Prepared) -> TaskProgress:

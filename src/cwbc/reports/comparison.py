@@ -24,8 +24,8 @@ from cwbc.results.sentences import (
     finding,
 )
 from cwbc.results.sweeps import Sweep
+from cwbc.runs.finished import summary_of, write_results
 from cwbc.runs.run_directory import CONFIG, PAGE, REPORT, RESULTS
-from cwbc.runs.summary import summary_of, write_results
 from cwbc.system.formatting import amount
 
 NOTHING = "No policy to deploy: no return could be evaluated."

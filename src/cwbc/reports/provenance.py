@@ -11,8 +11,7 @@ from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.runs.configuration import settings
-from cwbc.runs.finished import provenance
-from cwbc.runs.histories import TrainingHistory
+from cwbc.runs.finished import TrainingHistory, provenance
 from cwbc.runs.run_directory import RunDirectory
 
 
@@ -39,7 +38,8 @@ def histories_of(outcomes: Sequence[Outcome]) -> dict[str, dict[str, TrainingHis
     """How cells were trained, by dataset and label."""
     found: dict[str, dict[str, TrainingHistory]] = {}
     for outcome in outcomes:
-        history = RunDirectory(outcome.directory).history()
+        run = RunDirectory(outcome.directory)
+        history = TrainingHistory.of(run.config(), run.metrics())
         found.setdefault(outcome.cell.dataset, {})[outcome.cell.label] = history
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.charts import Axis, Chart, Curve, histogram_chart, line_chart
 from cwbc.results.intervals import Array
-from cwbc.runs.histories import TrainingHistory
+from cwbc.runs.finished import TrainingHistory
 from cwbc.system.formatting import percent
 
 MOST_POINTS = 120

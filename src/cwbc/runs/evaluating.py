@@ -18,9 +18,9 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
+from cwbc.runs.finished import summary_of, write_results
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
-from cwbc.runs.summary import summary_of, write_results
 from cwbc.system.errors import InputError, require
 
 

@@ -1,20 +1,57 @@
-"""Several finished runs, read from disk: where they are, their results and their provenance."""
+"""Finished runs for reports, which import no jax: where they are, their results, histories and provenance."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cwbc.core.method_names import NAMES
-from cwbc.results.sweeps import COLUMNS, Sweep
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.evaluated import Methods
+from cwbc.results.recommendation import recommend
+from cwbc.results.sweeps import Sweep, results_text
 from cwbc.runs.configuration import sessions, settings
 from cwbc.runs.run_directory import CELLS, CONFIG, REPORT, RESULTS, SUMMARY, RunDirectory, holds
 from cwbc.system.errors import InputError
-from cwbc.system.files import is_aside
+from cwbc.system.files import is_aside, read_json, read_text, write_together
 from cwbc.system.tensor_files import CHECKPOINT
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingHistory:
+    """The prediction losses of one run, and its distribution of sampled trajectories."""
+
+    steps: NDArray[np.int64]  # [row]
+    losses: NDArray[np.float64]  # [row, seed], prediction losses: means over the steps since the row before
+    weighting: Mapping[str, Any]  # as in config.json
+    sampled: tuple[float, ...] | None  # [bin] fractions of sampled trajectories; None where not stored
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], metrics: list[dict[str, Any]]) -> TrainingHistory:
+        """The history from the files of a run, without damaged rows."""
+        seeds, steps, losses = len(config["seeds"]), [0], []
+        for row in metrics:
+            # Without a regularizer the prediction loss is the whole loss, and some versions store only that.
+            values, step = row.get("prediction", row.get("loss", ())), row["step"]
+            if len(values) == seeds and steps[-1] < step <= config["training"]["steps"]:
+                steps.append(step)
+                losses.append(values)
+        sampled = config["drawn"]
+        if sampled and not 0 <= min(sampled) <= max(sampled) <= 1.001:  # no fractions
+            sampled = None
+        return cls(
+            np.array(steps[1:], np.int64),
+            np.array(losses, np.float64).reshape(-1, seeds),
+            config["method"]["weighting"],
+            None if sampled is None else tuple(sampled),
+        )
 
 
 def check_place(root: Path) -> None:
@@ -22,17 +59,8 @@ def check_place(root: Path) -> None:
     if not root.exists():
         return
     others = sorted(file.name for file in root.iterdir() if file.is_file() and not is_aside(file))
-    ours = holds(root / CONFIG, "runs", "method") or holds(root / SUMMARY, "methods")
-    if others and not ours and not _is_interrupted(root, others):
+    if others and not (holds(root / CONFIG, "runs", "method") or holds(root / SUMMARY, "methods")):
         raise InputError(f"{root} holds other files, such as {others[0]}; give another --out")
-
-
-def _is_interrupted(root: Path, names: list[str]) -> bool:
-    """Whether the only files are those of a report that was interrupted before its summary."""
-    if RESULTS not in names or not {RESULTS, *REPORT}.issuperset(names):
-        return False
-    with (root / RESULTS).open("rb") as file:
-        return file.readline().strip() == ",".join(COLUMNS).encode()
 
 
 def find_runs(path: Path) -> list[RunDirectory]:
@@ -121,3 +149,45 @@ def _counted(of_runs: Sequence[Iterable[str]]) -> str:
     counts = Counter(line for lines in of_runs for line in dict.fromkeys(lines) if line)
     every = len(of_runs)
     return "\n".join(line if n == every else f"{line} ({n} of {every})" for line, n in counts.items())
+
+
+def summary_of(
+    methods: Methods, dataset: DatasetSummary, evaluated_with: Mapping[str, dict[str, str]] | None = None
+) -> dict[str, Any]:
+    """The contents of summary.json; `evaluated_with` has versions by method."""
+    recommended = recommend(methods)
+    return {
+        "dataset": dataset.to_json(),
+        "task": dataset.task.to_json(),  # what the scores mean
+        "recommendation": None if recommended is None else recommended.to_json(),
+        "methods": {name: method.to_json() for name, method in methods.items()},
+        "measured_with": {name: versions for name, versions in (evaluated_with or {}).items() if versions},
+    }
+
+
+def write_results(
+    directory: Path,
+    sweeps: Sequence[Sweep],
+    summary: dict[str, Any],
+    report: Mapping[str, str | bytes | None] | None = None,
+    before_replacing: Callable[[], None] = lambda: None,
+) -> None:
+    """Write results.csv and summary.json, and a report beside them; if that fails, all old files stay.
+
+    Args:
+        report: the files of the report; by default, that of other results is removed.
+        before_replacing: may raise, and then nothing is written.
+    """
+    results = results_text(sweeps, DatasetSummary.from_json(summary["dataset"]).task)
+    try:
+        known = read_json(directory / SUMMARY)["dataset"] == summary["dataset"]
+        is_new = not known or read_text(directory / RESULTS) != results
+    except (OSError, InputError, KeyError, TypeError):
+        is_new = True
+    contents: dict[str, str | bytes | None] = {RESULTS: results}
+    contents |= dict.fromkeys(REPORT) if is_new else {}  # a report is about other results
+    # The summary is written last: where it exists, the other files are complete.
+    contents |= {**(report or {}), SUMMARY: json.dumps(summary, indent=2, allow_nan=False) + "\n"}
+    files = {directory / name: content for name, content in contents.items()}
+    # Results that are there already must survive an interruption; others must not keep their summary.
+    write_together(files, before_replacing, withdrawn=[directory / SUMMARY] if is_new else [])

@@ -67,9 +67,8 @@ class Policy:
             raise InputError(
                 f"a target is a finite number, or a sequence of at least one; got {_short(target)}"
             )
-        self._remaining = targets
-        self._timestep = 0
-        self._history = History.empty(self.spec, self._remaining.size)
+        self._remaining, self._timestep = targets, 0
+        self._history = History.empty(self.spec, targets.size)
 
     def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[Any]:
         """The action for an observation; `reward` is that of the previous action (none at the first step)."""
@@ -114,11 +113,9 @@ class Policy:
         if reward is None:
             raise InputError("act needs the reward of the previous action from the second step on")
         rewards = _numbers(reward)
-        if rewards is None:
-            raise InputError(f"a reward is a number; got {_short(reward)}")
-        if rewards.shape != self._remaining.shape:
+        if rewards is not None and rewards.shape != self._remaining.shape:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
-        if not _fit(rewards) or not _fit(self._remaining - rewards):
+        if rewards is None or not _fit(rewards) or not _fit(self._remaining - rewards):
             raise InputError(f"a reward is a finite number; got {_short(reward)}")
         self._remaining = self._remaining - rewards
 

@@ -19,7 +19,6 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep, read_results
 from cwbc.runs import locks
 from cwbc.runs.configuration import differences, identity, read_config
-from cwbc.runs.histories import TrainingHistory
 from cwbc.runs.tracking import Tracking, tensorboard
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -96,10 +95,6 @@ class RunDirectory:
         config = self.config()
         return training_warnings(self.metrics(), config["seeds"], config["method"])
 
-    def history(self) -> TrainingHistory:
-        """The training history."""
-        return TrainingHistory.of(self.config(), self.metrics())
-
     def steps_done(self) -> int:
         """The steps of the checkpoint; 0 without one."""
         return read_progress(self.path / CHECKPOINT)["step"] if self.has(CHECKPOINT) else 0
@@ -109,11 +104,8 @@ class RunDirectory:
         return self.has(CONFIG) and self.config()["training"]["steps"] < steps
 
     def holds_work(self) -> bool:
-        """Whether there is a checkpoint or results, or metrics of a finished training."""
-        if self.has(CHECKPOINT, SUMMARY, RESULTS):
-            return True
-        rows = self.metrics()
-        return bool(rows) and bool(rows[-1]["step"] >= self.config()["training"]["steps"])
+        """Whether there is a checkpoint, or results."""
+        return self.has(CHECKPOINT, SUMMARY, RESULTS)
 
     def lock(self) -> locks.Lock:
         """Lock the directory against other processes; the lock of a killed process is free."""

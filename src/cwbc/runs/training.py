@@ -25,15 +25,7 @@ from cwbc.core.training import Row, Trainee
 from cwbc.core.trajectories import Trajectories
 from cwbc.runs.configuration import configuration, differences, first_steps, sessions
 from cwbc.runs.policies import Policies, statistics
-from cwbc.runs.run_directory import (
-    CONFIG,
-    METRICS,
-    REPORT,
-    RESULTS,
-    SUMMARY,
-    RunDirectory,
-    read_progress,
-)
+from cwbc.runs.run_directory import CONFIG, METRICS, REPORT, RESULTS, SUMMARY, RunDirectory, read_progress
 from cwbc.runs.tracking import Tracking
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -107,16 +99,11 @@ def train_together(
         for run, spec, config in zip(runs, specs, configs, strict=True)
     ]
     training.train(data, [trainee for trainee, _ in begun], settings, **control)
-    return [
-        Policies(
-            trainee.spec,
-            trainee.state.parameters,
-            seeds,
-            about,
-            tuple(training_warnings(rows, seeds, to_json(trainee.method))),
-        )
-        for trainee, rows in begun
-    ]
+    policies = []
+    for one, rows in begun:
+        warnings = tuple(training_warnings(rows, seeds, to_json(one.method)))
+        policies.append(Policies(one.spec, one.state.parameters, seeds, about, warnings))
+    return policies
 
 
 def _begin(
@@ -137,12 +124,7 @@ def _begin(
     spec, state, step = _resume(directory, config, spec, state)
     rows += directory.metrics()
     directory.track(run.tracking)
-    description = {
-        "design": spec.to_json(),
-        "seeds": config["seeds"],
-        "steps": settings.steps,
-        "about": about,
-    }
+    description = {"design": spec.to_json(), "seeds": list(seeds), "steps": settings.steps, "about": about}
 
     def record(row: Row) -> None:
         rows.append(row)

@@ -43,7 +43,7 @@ def test_why_a_cell_failed_is_said(
 ) -> None:
     (cell,) = toy_cells("toy.hdf5", 1)
     failure = Failure(cell, tmp_path / "cell", "the loss became nan")
-    monkeypatch.setattr("cwbc.grids.running.run_here", lambda *_, **__: Results([], [failure]))
+    monkeypatch.setattr("cwbc.api.run_here", lambda *_, **__: Results([], [failure]))
     assert cwbc.run([cell]).failures == [failure]
     assert f"failed: toy.hdf5, {cell.label}: the loss became nan" in capsys.readouterr().err
 
