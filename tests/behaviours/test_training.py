@@ -13,8 +13,7 @@ from cwbc.behaviours import snapshots
 from cwbc.behaviours.rollouts import evaluate
 from cwbc.behaviours.sac import SAC
 from cwbc.behaviours.snapshots import EVALUATION_SEED, Snapshot
-from cwbc.behaviours.training import Collector, train
-from cwbc.behaviours.training_files import BehaviourTraining, checkpointed, resume_step
+from cwbc.behaviours.training import BehaviourTraining, Collector, checkpointed, resume_step, train
 from cwbc.core.training import Interrupted
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError

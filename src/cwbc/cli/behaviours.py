@@ -56,7 +56,7 @@ class TrainBehaviours:
 def train(action: TrainBehaviours, command_line: str) -> None:
     """Train behaviour policies, or resume a training that was interrupted."""
     from cwbc.behaviours import training
-    from cwbc.behaviours.training_files import BehaviourTraining, checkpointed, resume_step
+    from cwbc.behaviours.training import BehaviourTraining, checkpointed, resume_step
     from cwbc.cli.session import stoppable
     from cwbc.core.device import use_device
     from cwbc.system.progress import progress
