@@ -14,7 +14,7 @@ import cwbc.data
 from cwbc.cli import data as data_cli
 from cwbc.cli import data_list
 from cwbc.core.trajectories import Trajectories
-from cwbc.data import SOURCES, activity, find_stored, load, read, store
+from cwbc.data import SOURCES, activity, load, read, store, stored_name
 from cwbc.data.checks import Recording
 from cwbc.data.formats.columns import ColumnOptions
 from cwbc.data.issues import Origin
@@ -77,11 +77,12 @@ def test_its_datasets_are_listed(capsys: Said) -> None:
 def test_its_datasets_are_downloaded_and_removed_by_any_spelling(capsys: Said) -> None:
     assert run("data", "download", "far", "--url=box") == 0
     assert "it came by post" in capsys.readouterr().err
-    entry = find_stored("far")
+    assert stored_name("far") == "lab/distant"
+    entry = store.find("lab/distant")
     assert entry is not None
     assert (entry.name, entry.source) == ("lab/distant", "box")
     assert run("data", "remove", "far") == 0
-    assert find_stored("far") is None
+    assert stored_name("far") is None
     assert run("data", "download", "lab-distnat") == 2
     assert "unknown dataset 'lab-distnat'; did you mean 'lab/distant'" in capsys.readouterr().err
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cwbc.data.checks import Recording
     from cwbc.system.progress import Progress
 
-__all__ = ["SOURCES", "activity", "find_stored", "is_reserved", "load", "read", "stored_name"]
+__all__ = ["SOURCES", "activity", "is_reserved", "load", "read", "stored_name"]
 
 # In the order in which a name is looked up; one that looks like a path is looked up as a file first.
 SOURCES: tuple[DatasetSource, ...] = (
@@ -88,12 +88,6 @@ def activity(dataset: str | os.PathLike[str]) -> tuple[str, str]:
 def stored_name(name: str) -> str | None:
     """The name in the store of a dataset, given in any spelling; None if the store does not have it."""
     return next(filter(store.has, (source.stored_name(name) for source in SOURCES)), None)
-
-
-def find_stored(name: str) -> store.Entry | None:
-    """The dataset of the store with this name, in any spelling."""
-    found = stored_name(name)
-    return None if found is None else store.find(found)
 
 
 def is_reserved(name: str) -> bool:

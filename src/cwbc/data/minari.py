@@ -6,7 +6,6 @@ Finding them needs no package of Minari's; downloading uses the minari package i
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import json
 import os
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 from cwbc.data import store
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions
 from cwbc.data.sources import DatasetSource, Offer, Remote
-from cwbc.system.errors import InputError, install, need_extra
+from cwbc.system.errors import InputError, install, need_extra, unknown
 from cwbc.system.files import folder_aside
 
 if TYPE_CHECKING:
@@ -167,13 +166,9 @@ def _not_downloaded(name: str, error: Exception) -> InputError:
         with contextlib.suppress(Exception), _quiet():  # the list is only for a better hint
             from minari.storage.remotes import get_cloud_storage
 
-            known = sorted(get_cloud_storage().list_datasets())
+            known = list(get_cloud_storage().list_datasets())
     if known and name not in known:
-        versions = [other for other in known if other.rpartition("-v")[0] == name.rpartition("-v")[0]]
-        near = difflib.get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`minari list remote` shows all"
-        hint = f"the remote has {', '.join(versions)}" if versions else hint
-        return InputError(f"there is no Minari dataset {name!r}; {hint}")
+        return unknown("Minari dataset", name, known)
     text = " ".join(str(error).split())[:300] or type(error).__name__
     return InputError(
         f"{name} cannot be downloaded from Minari's remote: {text}; is there a network? "

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import h5py
 import numpy as np
@@ -32,7 +32,6 @@ from cwbc.system.typed_json import decode
 _FORMAT = "a Minari dataset"
 _MOST_NUMBERS = 1 << 20  # in one observation; more are a damaged space, and would fill the memory
 _UNPROVED = 1 << 16  # bytes that an array may have without as many in the file
-_BATCH = 1 << 15  # rows; of a longer episode, Minari's arrow storage writes all and reads only these
 
 
 class _Metadata(TypedDict):
@@ -223,20 +222,10 @@ def _environment(metadata: dict[str, Any]) -> tuple[str | None, int | None]:
     return name if known else None, limit if isinstance(limit, int) and limit > 0 else None
 
 
-def export(
-    data: Trajectories,
-    dataset_id: str,
-    overwrite: bool = False,
-    data_format: Literal["hdf5", "arrow"] = "hdf5",
-) -> Path:
+def export(data: Trajectories, dataset_id: str, overwrite: bool = False) -> Path:
     """Write a dataset to Minari's own folder."""
     check_id(dataset_id)
     check_place(dataset_id, overwrite)
-    if data_format == "arrow" and (longest := int(data.lengths.max())) >= _BATCH:
-        raise InputError(
-            f"an episode of {longest:,} steps cannot be exported as arrow: Minari would not read beyond "
-            f"{_BATCH - 1:,}; hdf5 has no such limit"
-        )
     with without_warnings():
         need_extra("minari", "minari", "Minari datasets")
         from minari.namespace import create_namespace, list_local_namespaces
@@ -245,7 +234,7 @@ def export(
         with folder_aside(root()) as aside:
             written = aside / "written"
             written.mkdir()
-            _write(data, written / "data", dataset_id, data_format)
+            _write(data, written / "data", dataset_id)
             namespace = dataset_id.rpartition("/")[0]
             if namespace and namespace not in list_local_namespaces():
                 create_namespace(namespace)
@@ -253,7 +242,7 @@ def export(
     return root() / dataset_id
 
 
-def _write(data: Trajectories, path: Path, dataset_id: str, data_format: str) -> None:
+def _write(data: Trajectories, path: Path, dataset_id: str) -> None:
     import minari
     from minari.dataset.minari_storage import MinariStorage
 
@@ -264,7 +253,7 @@ def _write(data: Trajectories, path: Path, dataset_id: str, data_format: str) ->
         observation_space=pixels if has_images(data) else vector,
         action_space=_action_space(data),
         env_spec=_specification(data),
-        data_format=data_format,
+        data_format="hdf5",
     )
     version = importlib.metadata.version("cwbc")
     storage.update_metadata(
@@ -277,11 +266,7 @@ def _write(data: Trajectories, path: Path, dataset_id: str, data_format: str) ->
             "repeated.",
         }
     )
-    # After each arrow episode, Minari adds up the sizes of all before: 2,000 of them would take minutes.
-    storage.get_size = lambda: 0.0
     storage.update_episodes(_buffers(data))
-    del storage.get_size
-    storage.update_metadata({"dataset_size": storage.get_size()})
 
 
 def _buffers(data: Trajectories) -> Iterator[Any]:
