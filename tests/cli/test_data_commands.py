@@ -364,7 +364,7 @@ def test_a_download_is_verified_and_kept(replay: bytes, capsys: Said) -> None:
     assert (data.environment, data.horizon, data.task.expert_return) == ("Hopper-v4", 1000, 3200)
     entry = only_entry()
     assert entry.source == host.url
-    assert [path.name for path in entry.folder.glob(".*")] == [".lock"]
+    assert [path.name for path in entry.path.parent.glob(".*")] == [".lock"]
     assert run("data", "download", "d4rl/hopper/medium-replay-v2") == 2
     assert "there is a dataset d4rl/hopper/medium-replay-v2 already" in capsys.readouterr().err
 
@@ -392,7 +392,7 @@ def test_a_later_download_is_compared_with_the_first(replay: bytes, capsys: Said
     assert "this is not the hopper-medium-replay-v2 that was downloaded first, on 20" in said
     assert "`cwbc data remove d4rl/hopper/medium-replay-v2` before downloading it" in said
     assert cwbc.load("hopper-medium-replay-v2").content_hash == first.content_hash
-    assert not list(first.folder.glob(".data*"))
+    assert not list(first.path.parent.glob(".data*"))
 
 
 def test_a_download_of_far_more_than_was_published(replay: bytes, capsys: Said) -> None:

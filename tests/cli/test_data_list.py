@@ -40,7 +40,7 @@ def test_list_shows_what_is_here_and_what_can_be_had(
     entry.path.write_bytes(b"")
     assert run("data", "list") == 0
     assert "damaged" in capsys.readouterr().out
-    (entry.folder / "cwbc-manifest.json").write_text("{")
+    (entry.path.parent / "cwbc-manifest.json").write_text("{")
     assert run("data", "list") == 0
     assert "`cwbc data check mine` shows how" in capsys.readouterr().out
     assert run("data", "list", "--json") == 0

@@ -10,7 +10,7 @@ from cwbc import envs
 from cwbc.core.simulation import Simulator
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
-from cwbc.data.issues import Issue
+from cwbc.data.issues import Issue, Origin
 from cwbc.system.errors import InputError, UnavailableError
 
 
@@ -20,12 +20,20 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
     Args:
         acting: the environment is needed, so one that is not available here is refused.
     """
-    data, issues = recording.data, list(recording.issues)
-    environment = data.environment
+    data, environment = recording.data, recording.data.environment
+    issues = list(recording.issues)
     if environment is None:
         return recording
     try:
-        data, horizon = _with_actions(data, environment)
+        with contextlib.closing(envs.make(environment, 1)) as simulator:
+            size, horizon = math.prod(data.observations.shape[1:]), simulator.horizon
+            if data.discrete and simulator.discrete and size == simulator.observation_size:
+                # Logged actions may lack the last ones. The checks report those that the environment lacks.
+                data = data.described(action_count=simulator.action_size)
+            compare("the data", size, data.action_size, data.discrete, simulator, environment)
+            if simulator.action_bounds is not None:
+                low, high = (tuple(bound.astype(float).tolist()) for bound in simulator.action_bounds)
+                data = data.described(action_bounds=(low, high))
         if (longest := int(data.lengths.max())) > horizon:
             limit = f"the time limit of {environment} is {horizon:,}"
             what = f"episodes have up to {longest:,} steps, but {limit}"
@@ -43,32 +51,7 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
 
 def with_actions(data: Trajectories) -> Trajectories:
     """The data with the actions of its environment, if available here; other dimensions are refused."""
-    if data.environment is None:
-        return data
-    try:
-        data, _ = _with_actions(data, data.environment)
-    except UnavailableError:
-        return data
-    if data.discrete and data.actions.max() >= data.action_size:
-        raise InputError(
-            f"the data has action {data.actions.max()}; the {data.action_size} actions of "
-            f"{data.environment} are numbered from 0 to {data.action_size - 1}"
-        )
-    return data
-
-
-def _with_actions(data: Trajectories, environment: str) -> tuple[Trajectories, int]:
-    """The data with the actions of an environment, and its time limit."""
-    size = math.prod(data.observations.shape[1:])
-    with contextlib.closing(envs.make(environment, 1)) as simulator:
-        if data.discrete and simulator.discrete and size == simulator.observation_size:
-            # Logged actions may lack the last ones. The checks report those that the environment lacks.
-            data = data.described(action_count=simulator.action_size)
-        compare("the data", size, data.action_size, data.discrete, simulator, environment)
-        if simulator.action_bounds is not None:
-            low, high = (tuple(bound.astype(float).tolist()) for bound in simulator.action_bounds)
-            data = data.described(action_bounds=(low, high))
-        return data, simulator.horizon
+    return fitted(Recording(data, Origin(data.name))).trusted()
 
 
 def compare(

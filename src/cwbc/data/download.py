@@ -104,26 +104,24 @@ class _Resource:
     """What the bytes on disk are a part of."""
 
     url: str
-    etag: str | None
-    modified: str | None
+    validator: str | None  # of a range request, so that parts of two different files are never combined
     total: int | None  # bytes, where the server declares them
-
-    @property
-    def validator(self) -> str | None:
-        """What a range request names, so that parts of two different files are never combined."""
-        # A weak ETag promises the same meaning, not the same bytes: HTTP forbids it here.
-        return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
     def resumed(self, have: int, headers: Message) -> _Resource | None:
         """The resource, if an answer continues after `have` bytes (206) or says that these are all (416)."""
-        pairs = ((self.etag, headers["ETag"]), (self.modified, headers["Last-Modified"]))
         content = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(?:(\d+)|\*)", headers["Content-Range"] or "")
-        if not content or not all(None in pair or pair[0] == pair[1] for pair in pairs):
+        if not content or _validator(headers) not in (None, self.validator):
             return None
         start, total = (int(number) if number else None for number in content.groups())
         same = not self.total or not total or self.total == total
         fits = start == have if start is not None else total == have
         return dataclasses.replace(self, total=total or self.total) if same and fits else None
+
+
+def _validator(headers: Message) -> str | None:
+    # A weak ETag promises the same meaning, not the same bytes: HTTP forbids it here.
+    strong = headers["ETag"] and not headers["ETag"].startswith("W/")
+    return headers["ETag"] if strong else headers["Last-Modified"]
 
 
 def _part(url: str, path: Path) -> tuple[_Resource | None, int]:
@@ -199,7 +197,7 @@ def _start(url: str, path: Path, headers: Message) -> _Resource:
     """Empty the file and note what its bytes will be."""
     length = headers["Content-Length"] or ""
     known = length.isdecimal() and not headers["Transfer-Encoding"]
-    resource = _Resource(url, headers["ETag"], headers["Last-Modified"], int(length) if known else None)
+    resource = _Resource(url, _validator(headers), int(length) if known else None)
     # Emptied, and on disk, before the note: no crash leaves old bytes under the new file's name.
     path.unlink(missing_ok=True)  # not truncated, which would follow a link
     with _appending(path):
@@ -253,17 +251,14 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _address(url: str) -> str:
-    try:
+    with contextlib.suppress(ValueError):  # such as brackets without an end
         parts = urlsplit(url)
-        usable = parts.scheme == "file" or (parts.scheme in ("http", "https") and parts.hostname)
-    except ValueError:  # such as brackets without an end
-        usable = False
-    if not usable:
-        raise InputError(
-            f"cannot download from {url!r}: an address starts with http:// or https://, "
-            "or with file:/// for a file on this machine"
-        )
-    return quote(url, safe="!#$%&'()*+,/:;=?@[]~")
+        if parts.scheme == "file" or (parts.scheme in ("http", "https") and parts.hostname):
+            return quote(url, safe="!#$%&'()*+,/:;=?@[]~")
+    raise InputError(
+        f"cannot download from {url!r}: an address starts with http:// or https://, "
+        "or with file:/// for a file on this machine"
+    )
 
 
 def _note(path: Path) -> Path:

@@ -195,6 +195,8 @@ class DatasetStatistics:
 
         higher = np.percentile(data.returns, weighting.temperature_percentile, method="higher")
         source: Literal["percentile", "return range"] = "percentile" if higher < data.best else "return range"
+        task = data.task
+        low, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
         facts = (
             "name", "environment", "episodes", "steps", "unfinished_steps", "horizon", "time_limit",
             "discrete",
@@ -212,7 +214,7 @@ class DatasetStatistics:
             action_counts=_counts(data.actions, data.action_size) if data.discrete else (),
             rewards=_dimensions(data.rewards[:, None], ("rewards",))[0],
             returns=ReturnStatistics.of(data),
-            scores=_scores(data),
+            scores=ScoreStatistics(low, mean, best, task.expert_return) if task.published else None,
             condition=ConditionStatistics.of(data),
             weighting=weighting,
             temperature=float(weighting.resolved_temperature(data.returns)),
@@ -253,11 +255,3 @@ def _counts(values: NDArray[Any], size: int) -> tuple[int, ...]:
 
 def _in_top(data: Trajectories) -> NDArray[np.bool_]:
     return data.returns >= data.best - TOP * (data.best - data.lowest)
-
-
-def _scores(data: Trajectories) -> ScoreStatistics | None:
-    task = data.task
-    if not task.published:
-        return None
-    low, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
-    return ScoreStatistics(low, mean, best, task.expert_return)

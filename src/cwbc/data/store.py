@@ -88,12 +88,8 @@ class Entry:
     download_hash: str | None = None  # SHA-256 of the downloaded file
 
     @property
-    def folder(self) -> Path:
-        return root() / self.name
-
-    @property
     def path(self) -> Path:
-        return self.folder / self.file
+        return root() / self.name / self.file
 
     def read(self) -> Recording:
         """The dataset, if its hash is right."""

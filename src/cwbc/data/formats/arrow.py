@@ -27,6 +27,8 @@ _Batches = Callable[[Sequence[str]], Iterator[Any]]  # the batches of some colum
 def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of a Parquet file, or of a folder of them."""
     parquet = need_extra("pyarrow.parquet", "tables", "Parquet files")
+    from pyarrow import types
+
     files = _parts(path) if path.is_dir() else [path]
     for file in files:
         check_regular(file)
@@ -38,12 +40,12 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
             if part.schema_arrow.remove_metadata() != schema:
                 raise InputError(f"{file} has other columns than {files[0]}; all of {path} must be the same")
         rows = sum(part.metadata.num_rows for part in parts)
-        # Not from the metadata of each column: on damaged ones, pyarrow ends the process.
-        check_size(path, rows * sum(map(_fixed_width, schema.types)), stored)
+        # A value takes four bytes at least. Not by the metadata of columns: damaged ones end the process.
+        check_size(path, 4 * rows * len(schema), stored)
 
         def batches(names: Sequence[str]) -> Iterator[Any]:
             at_once, size = _BATCH, 0
-            if not all(_fixed_width(schema.field(name).type) for name in names):
+            if not all(types.is_primitive(schema.field(name).type) for name in names):
                 # Many rows of lists and texts may share one value in the file.
                 first = next(parts[0].iter_batches(batch_size=1, columns=list(names)), None)
                 at_once = max(min(_BATCH // 16, (1 << 26) // max(first.nbytes if first else 1, 1)), 1)
@@ -56,17 +58,6 @@ def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progres
         # A folder may be given as "..".
         name = path.resolve().name if path.is_dir() else path.stem
         return assemble(_table(Origin(str(path)), rows, schema, batches), name, options, progress)
-
-
-def _fixed_width(kind: Any) -> int:
-    """The bytes that each value of a type takes in memory, at least four; 0 where they differ."""
-    from pyarrow import types
-
-    if types.is_fixed_size_list(kind):
-        return int(kind.list_size) * _fixed_width(kind.value_type)
-    if not (types.is_primitive(kind) or types.is_decimal(kind)):
-        return 0
-    return max(int(kind.bit_width) // 8, 4)
 
 
 def _parts(folder: Path) -> list[Path]:

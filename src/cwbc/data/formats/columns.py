@@ -158,7 +158,8 @@ _ROLES = {
 }  # fmt: skip
 _MEMBER = re.compile(r"(\d+)|[_.](.*)", re.DOTALL)  # what follows the name of a role in those of its columns
 _NUMBER = re.compile(r"\d{1,9}")
-TIMES = ("timestamp", "time")
+_DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
+_TIMES = ("timestamp", "time")
 _error = functools.partial(Issue, "error")
 
 
@@ -230,7 +231,7 @@ def _by_name(role: str, columns: Mapping[str, StepColumn]) -> list[str]:
     plain = {name.strip().lower(): name for name in reversed(list(columns))}
     for candidate in _ROLES[role].names:
         if candidate in plain:
-            if candidate in TIMES and columns[plain[candidate]].kind == "text":
+            if candidate in _TIMES and columns[plain[candidate]].kind == "text":
                 continue  # a time as text orders nothing, and need not be what is meant
             return [plain[candidate]]
         if _ROLES[role].several and (members := _members(candidate, plain)):
@@ -264,13 +265,5 @@ def listed(columns: Iterable[str], limit: int = 20) -> str:
     """The names of columns, and a remark where all of them are numbers."""
     names = list(columns)
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    missing = ": numbers, so the header seems to be missing" * all(map(_is_number, names))
+    missing = ": numbers, so the header seems to be missing" * all(_DECIMAL.fullmatch(name) for name in names)
     return ", ".join(names[:limit]) + rest + missing if names else "no columns"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

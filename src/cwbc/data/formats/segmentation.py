@@ -112,7 +112,7 @@ def _steps(table: StepTable, column: StepColumn) -> NDArray[Any]:
 
 
 def _coded(table: StepTable, column: StepColumn) -> tuple[NDArray[Any], list[Any] | None]:
-    """EpisodeRows as integers that sort as their names do, and the names where these are not the integers."""
+    """Episodes as integers that sort as their names do, and the names where these are not the integers."""
     values = table.values(column)
     names: list[Any]
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 2**63:
