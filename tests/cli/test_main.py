@@ -21,7 +21,7 @@ from command_line import TINY, modules_of, run
 from toys import ENVIRONMENT, write_toy
 
 import cwbc
-from cwbc.cli.main import COMMANDS
+from cwbc.cli.main import load
 from cwbc.cli.options import check_options
 from cwbc.runs import locks
 from cwbc.runs.policies import Policy
@@ -592,7 +592,7 @@ def test_a_misspelt_name_brings_the_nearest_one(
 
 def test_every_name_that_help_lists_is_known() -> None:
     """`--out` as another name of `--to`, names with an underscore, and all that tyro adds by itself."""
-    export, comparison = COMMANDS["data export"].load(), COMMANDS["compare"].load()
+    export, comparison = load("data export"), load("compare")
     check_options(export, ["x", "--format=hdf5", "--out", "y.hdf5"], "cwbc data export")
     typed = ["x", "rvs", "--batch_size=3", "--targets", "-5,3", "--", "--anything"]
     check_options(comparison, typed, "cwbc compare")

@@ -15,12 +15,13 @@ from cwbc import envs
 from cwbc.behaviours import snapshots
 from cwbc.behaviours.sac import SAC
 from cwbc.cli.options import Count, Device, Directory, Flag, Flat, given, options_of
+from cwbc.cli.session import Session
 from cwbc.cli.snapshots import overview
+from cwbc.system.console import PlainConsole
 from cwbc.system.errors import InputError, require
 from cwbc.system.formatting import amount
 
 Task = Annotated[Positional[str], arg(metavar="TASK", help_behavior_hint="")]
-Place = Annotated[Positional[str | None], arg(metavar="[TASK|DIR]", help_behavior_hint="")]
 
 if TYPE_CHECKING:
     LearnerOptions = Any
@@ -48,61 +49,57 @@ class TrainBehaviours:
     """Start over where the directory holds behaviour policies that were trained with other settings."""
     learner: Annotated[LearnerOptions, Flat] = dataclasses.field(default_factory=LearnerOptions)
 
-    def run(self, command_line: str) -> None:
-        """Train behaviour policies, or resume their training."""
-        train(self, command_line)
+    def run(self, session: Session) -> None:
+        """Train behaviour policies, or resume a training that was interrupted."""
+        from cwbc.behaviours import training
+        from cwbc.behaviours.training import BehaviourTraining, checkpointed, resume_step
+        from cwbc.core.device import use_device
+        from cwbc.system.progress import progress
 
-
-def train(action: TrainBehaviours, command_line: str) -> None:
-    """Train behaviour policies, or resume a training that was interrupted."""
-    from cwbc.behaviours import training
-    from cwbc.behaviours.training import BehaviourTraining, checkpointed, resume_step
-    from cwbc.cli.session import stoppable
-    from cwbc.core.device import use_device
-    from cwbc.system.progress import progress
-
-    for name, most in (("seeds", 1000), ("steps", 2**31 - 1), ("episodes", 10_000)):
-        value = getattr(action, name)
-        require(value >= 1, f"--{name}", value, "at least 1")
-        require(value <= most, f"--{name}", value, f"at most {most:,}")
-    envs.allow(action.task)
-    device = use_device(action.device)
-    out = Path(action.out or f"behaviours/{action.task.replace('/', '-').replace(':', '-')}")
-    before = {} if action.overwrite else checkpointed(out)
-    options = given(action.learner)
-    # A tenth of a short training; for one that resumes with other --steps, the stored value.
-    tenth = max(action.steps // 10, options.get("copies", SAC.copies))
-    warmup = before.get("settings", {}).get("warmup") or min(SAC.warmup, tenth)
-    settings = SAC(**{"warmup": warmup} | options)
-    if settings.warmup >= action.steps:
-        raise InputError(f"--warmup {settings.warmup} leaves none of the {action.steps} steps to learn from")
-    task = BehaviourTraining(action.task, settings, tuple(range(action.seeds)), action.episodes)
-    with stoppable(command_line) as session:
-        learners = f"{action.seeds} learner{'s' * (action.seeds > 1)}"
-        session.say(f"{action.task}: {learners}, {action.steps:,} steps, on the {device.upper()}")
-        done = resume_step(out, task, action.steps, action.overwrite)
+        for name, most in (("seeds", 1000), ("steps", 2**31 - 1), ("episodes", 10_000)):
+            value = getattr(self, name)
+            require(value >= 1, f"--{name}", value, "at least 1")
+            require(value <= most, f"--{name}", value, f"at most {most:,}")
+        envs.allow(self.task)
+        device = use_device(self.device)
+        out = Path(self.out or f"behaviours/{re.sub('[/:]', '-', self.task)}")
+        before = {} if self.overwrite else checkpointed(out)
+        options = given(self.learner)
+        # A tenth of a short training; for one that resumes with other --steps, the stored value.
+        tenth = max(self.steps // 10, options.get("copies", SAC.copies))
+        warmup = before.get("settings", {}).get("warmup") or min(SAC.warmup, tenth)
+        settings = SAC(**{"warmup": warmup} | options)
+        if settings.warmup >= self.steps:
+            raise InputError(
+                f"--warmup {settings.warmup} leaves none of the {self.steps} steps to learn from"
+            )
+        task = BehaviourTraining(self.task, settings, tuple(range(self.seeds)), self.episodes)
+        learners = f"{self.seeds} learner{'s' * (self.seeds > 1)}"
+        session.say(f"{self.task}: {learners}, {self.steps:,} steps, on the {device.upper()}")
+        done = resume_step(out, task, self.steps, self.overwrite)
         if done:
-            session.say("already trained" if done >= action.steps else f"resuming from step {done:,}")
+            session.say("already trained" if done >= self.steps else f"resuming from step {done:,}")
 
         def record(new: list[snapshots.Snapshot]) -> None:
             returns = ", ".join(amount(snapshot.stochastic.mean) for snapshot in new)
             session.say(f"after {new[0].steps:,} steps: return {returns}")
 
-        session.training = True
+        shown = progress(session.console, f"training {self.task}", self.steps, "steps", done)
         # Nothing is shown of a training that is finished.
-        shown = progress(session.console, f"training {action.task}", action.steps, "steps", done)
-        with shown if done < action.steps else contextlib.nullcontext(lambda step: None) as update:
+        shows = shown if done < self.steps else contextlib.nullcontext(lambda step: None)
+        with session.saving(), shows as update:
             training.train(
-                task, action.steps, out, command_line, update, record, session.is_stopping, action.overwrite
-            )
+                task, self.steps, out, session.command_line, update, record, session.is_stopping,
+                self.overwrite,
+            )  # fmt: skip
         best = snapshots.read(out)
-        session.output.print(overview([best]))
+        PlainConsole().print(overview([best]))
         session.say(f"behaviours: {out}")
         if not best.learned:
             session.say("none is better than the untrained policy: more steps may help")
             return
-        name = re.sub(r"-v\d+$", "", re.split("[/:]", action.task)[-1]).lower()
+        name = re.sub(r"-v\d+$", "", re.split("[/:]", self.task)[-1]).lower()
         words = ["cwbc", "data", "make", f"{name}/medium-replay-v0", "--behaviours", str(out)]
-        if ":" in action.task:  # the user, not a file, names modules to import
-            words += ["--env", action.task]
+        if ":" in self.task:  # the user, not a file, names modules to import
+            words += ["--env", self.task]
         session.say(f"`{shlex.join(words)}` generates a dataset")

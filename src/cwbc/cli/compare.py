@@ -12,12 +12,10 @@ from tyro.conf import Positional, arg
 
 from cwbc.cli import report
 from cwbc.cli.options import Dataset, Flat
-from cwbc.cli.planning import Plan, SweepOptions, TrainingOptions, resume_lines
-from cwbc.cli.session import Session, stoppable
+from cwbc.cli.planning import Plan, SweepOptions, TrainingOptions, show_resuming
+from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.training import Interrupted
-from cwbc.data import activity
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
@@ -28,7 +26,6 @@ from cwbc.runs.run_directory import CONFIG, RunDirectory
 from cwbc.runs.tracking import Tracking
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically
-from cwbc.system.progress import gauge
 
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
 
@@ -44,69 +41,56 @@ class Compare:
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
     sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
 
-    def run(self, command_line: str) -> int:
+    def run(self, session: Session) -> int:
         """Compare the methods; 1 where some failed."""
-        with stoppable(command_line) as session:
-            return compare(self, session)
-
-
-def compare(command: Compare, session: Session) -> int:
-    """Compare methods on one dataset; 1 where some failed."""
-    plan = Plan.make(command.methods, command.training)
-    with gauge(session.console, *activity(command.dataset)) as update:
-        cache = DatasetCache(command.training.env, update)
-        recording = cache.recording(command.dataset)
-    data = recording.data
-    for line in plan.lines(recording):
-        session.say(line)
-    targets, episodes = command.sweep.plan(data.task, data.best)
-    root = Path(command.training.out or f"runs/{contained(data.name)}")
-    if RunDirectory(root).is_run():
-        raise InputError(f"{root} is a run itself; give another --out for a comparison")
-    check_place(root)
-    notes = plan.notes(command.dataset, recording, session.command_line)
-    directories = [root / method.name for method, _ in plan.methods]
-    plan.check(data, directories, notes)
-    for (method, training), directory in zip(plan.methods, directories, strict=True):
-        memory.check_evaluation(
-            PolicySpec.fit(method, data, training), len(plan.seeds), len(targets), episodes
-        )
-        run = RunDirectory(directory)
-        if not (command.training.overwrite or run.trains_on(training.steps)):  # which moves its evaluation
-            run.check_results(str(data.environment), targets, episodes)
-    cells = [
-        Cell(command.dataset, method.name, method, training, plan.seeds, targets, episodes)
-        for method, training in plan.methods
-    ]
-    prepared = prepare(cells, root, notes, cache, by_label=True)
-    finished = [each.directory for each in prepared if each.is_finished()]
-    for each in prepared:
-        for line in resume_lines(each.cell.label, each.directory, each.cell.training.steps):
-            session.say(line)
-    session.training = True  # from here on the first Ctrl-C saves the training
-    with shown(session.console) as show:
-        options = Options(
-            progress=show,
-            should_stop=session.is_stopping,
-            data_on=plan.data_on(data),
-            tracking=lambda: Tracking(plan.trackers, session.warn),
-            remark=session.say,
-            waits=False,
-        )
-        results = gather(prepared, settle(prepared, cache, options))
-    session.training = False
-    if session.is_stopping():  # at the very end: everything is saved
-        raise Interrupted
-    for failure in results.failures:
-        session.say(f"failed: {failure}")
-    for outcome in results.outcomes:
-        if plan.trackers and outcome.directory in finished:  # the others were tracked while they were trained
-            with contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking:
-                RunDirectory(outcome.directory).track(tracking)
-                tracking.show(outcome.sweep, outcome.dataset)
-    if results.outcomes:
-        evaluated = [RunDirectory(outcome.directory) for outcome in results.outcomes]
-        configs = {run.path.name: run.config() for run in evaluated}
-        write_atomically(root / CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
-        report.write(root, evaluated)
-    return 1 if results.failures else 0
+        plan = Plan.make(self.methods, self.training)
+        with session.reading(self.dataset) as update:
+            cache = DatasetCache(self.training.env, update)
+            recording = cache.recording(self.dataset)
+        data = recording.data
+        plan.show(recording, session)
+        targets, episodes = self.sweep.plan(data.task, data.best)
+        root = Path(self.training.out or f"runs/{contained(data.name)}")
+        if RunDirectory(root).is_run():
+            raise InputError(f"{root} is a run itself; give another --out for a comparison")
+        check_place(root)
+        notes = plan.notes(self.dataset, recording, session.command_line)
+        directories = [root / method.name for method, _ in plan.methods]
+        plan.check(data, directories, notes)
+        for (method, training), directory in zip(plan.methods, directories, strict=True):
+            spec = PolicySpec.fit(method, data, training)
+            memory.check_evaluation(spec, len(plan.seeds), len(targets), episodes)
+            run = RunDirectory(directory)
+            if not (self.training.overwrite or run.trains_on(training.steps)):  # which moves its evaluation
+                run.check_results(str(data.environment), targets, episodes)
+        cells = [
+            Cell(self.dataset, method.name, method, training, plan.seeds, targets, episodes)
+            for method, training in plan.methods
+        ]
+        prepared = prepare(cells, root, notes, cache, by_label=True)
+        finished = [each.directory for each in prepared if each.is_finished()]
+        for each in prepared:
+            show_resuming(each.cell.label, each.directory, each.cell.training.steps, session)
+        with session.saving(), shown(session.console) as show:
+            options = Options(
+                progress=show,
+                should_stop=session.is_stopping,
+                data_on=plan.data_on(data),
+                tracking=lambda: Tracking(plan.trackers, session.warn),
+                remark=session.say,
+                waits=False,
+            )
+            results = gather(prepared, settle(prepared, cache, options))
+        for failure in results.failures:
+            session.say(f"failed: {failure}")
+        for outcome in results.outcomes:
+            if plan.trackers and outcome.directory in finished:  # the others were tracked while they trained
+                with contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking:
+                    RunDirectory(outcome.directory).track(tracking)
+                    tracking.show(outcome.sweep, outcome.dataset)
+        if results.outcomes:
+            evaluated = [RunDirectory(outcome.directory) for outcome in results.outcomes]
+            configs = {run.path.name: run.config() for run in evaluated}
+            write_atomically(root / CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
+            report.write(root, evaluated)
+        return 1 if results.failures else 0

@@ -15,28 +15,18 @@ from tyro.conf import Positional, arg
 
 from cwbc import envs
 from cwbc.cli.options import Environment, Flag, Flat, Whole, annotated, given, options_of
+from cwbc.cli.session import Session
 from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
-from cwbc.data import (
-    SOURCES,
-    activity,
-    checks,
-    compatibility,
-    generated,
-    is_reserved,
-    minari,
-    read,
-    store,
-    stored_name,
-)
+from cwbc.data import SOURCES, checks, compatibility, generated, is_reserved, minari, read, store, stored_name
 from cwbc.data.checks import Recording
 from cwbc.data.formats import hdf5
 from cwbc.data.formats.columns import ColumnOptions
 from cwbc.data.issues import DataError, Issue
-from cwbc.system.console import PlainConsole, output, say
+from cwbc.system.console import PlainConsole, output
 from cwbc.system.errors import WRONG_PATH, InputError, require, unknown
 from cwbc.system.files import replace_atomically
-from cwbc.system.formatting import amount, counted
+from cwbc.system.formatting import counted
 from cwbc.system.progress import gauge
 
 Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
@@ -89,15 +79,15 @@ class ShowDataset:
     json: Flag = False
     """Print JSON, for programs."""
 
-    def run(self, command_line: str) -> None:
+    def run(self, session: Session) -> None:
         """Show the statistics of a dataset, and the effect of weighting and regularizer."""
         from cwbc.data.advice import advice
         from cwbc.data.statistics import DatasetStatistics
-        from cwbc.reports import description as shown
+        from cwbc.reports import description
 
         weighting = ByReturn(**given(self.weighting))
         regularizer = Conservative(**given(self.regularizer))
-        with gauge(PlainConsole(stderr=True), *activity(self.name)) as update:
+        with session.reading(self.name) as update:
             data = read(self.name, self.env, progress=update).trusted()
         statistics = DatasetStatistics.of(data, weighting, regularizer)
         if self.plot is not None:
@@ -106,12 +96,15 @@ class ShowDataset:
 
             with _writing(self.plot, "--plot"):
                 png.save(description_chart(statistics), Path(self.plot))
-            say(f"chart: {self.plot}")
+            session.say(f"chart: {self.plot}")
         if self.json:
-            shown_values = dataclasses.asdict(statistics) | {"advice": advice(statistics, self.name)}
-            output(json.dumps(shown_values, indent=2))
+            output(
+                json.dumps(
+                    dataclasses.asdict(statistics) | {"advice": advice(statistics, self.name)}, indent=2
+                )
+            )
         else:
-            shown.show(statistics, PlainConsole(), self.name)
+            description.show(statistics, PlainConsole(), self.name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,34 +119,35 @@ class CheckDataset:
     json: Flag = False
     """Print JSON, for programs."""
 
-    def run(self, command_line: str) -> int:
+    def run(self, session: Session) -> int:
         """Print the data issues of a dataset; 2 when it cannot be used."""
         require(self.places >= 1, "--places", self.places, "at least 1")
         recording = None
         try:
-            recording = _read(self.path, self.table)
+            recording = _read(self.path, self.table, session)
             issues = [*recording.errors(), *recording.warnings()]
         except DataError as error:
             issues = list(error.issues)
         except InputError as error:
             issues = [Issue("error", str(error))]
-        wrong = any(issue.severity == "error" for issue in issues)
+        errors = sum(issue.severity == "error" for issue in issues)
         if self.json:
-            ignored = recording.origin.ignored if recording else ()
-            result = {"usable": not wrong, "ignored_columns": list(ignored)}
-            output(
-                json.dumps(result | {"issues": [issue.to_json(self.places) for issue in issues]}, indent=2)
-            )
-            return 2 if wrong else 0
+            ignored = list(recording.origin.ignored) if recording else []
+            shown = [issue.to_json(self.places) for issue in issues]
+            output(json.dumps({"usable": not errors, "ignored_columns": ignored, "issues": shown}, indent=2))
+            return 2 if errors else 0
         for issue in issues:
             output(f"{issue.severity}: {issue.sentence(self.places)}")
+        verdict = f"can be used, {counted(len(issues), 'warning')}" if issues else "no issues"
+        if errors:
+            verdict = f"cannot be used: {counted(errors, 'error')}"
         if recording is None:
-            output(f"{self.path}: {_verdict(issues)}; nothing else could be checked")
+            output(f"{self.path}: {verdict}; nothing else could be checked")
         else:
-            _show_columns(recording)
+            _show_columns(recording, session)
             counts = f"{counted(recording.data.episodes, 'episode')}, {counted(recording.data.steps, 'step')}"
-            output(f"{self.path}: {counts}; {_verdict(issues)}")
-        return 2 if wrong else 0
+            output(f"{self.path}: {counts}; {verdict}")
+        return 2 if errors else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,20 +165,22 @@ class MakeDataset:
     overwrite: Flag = False
     """Replace the one that is here."""
 
-    def run(self, command_line: str) -> None:
+    resumes = False  # where it is interrupted, nothing is stored
+
+    def run(self, session: Session) -> None:
         """Generate a dataset with behaviour policies, into the store."""
         folder = None if self.behaviours is None else Path(self.behaviours)
         spec = generated.DatasetSpec.of(self.name, self.size or generated.DEFAULT_SIZE, folder)
         if self.env not in (None, spec.series.environment):
             raise InputError(f"these behaviours act in {spec.series.environment}, not in {self.env}")
         envs.allow(self.env)
-        if not self.overwrite and (stored := spec.stored()) is not None:
-            say(f"{spec.name} is here already")
-            _show_entry(stored)
-            return
-        with gauge(PlainConsole(stderr=True), f"generating {spec.name}", "steps") as update:
-            entry = spec.generate(self.overwrite, update)
-        _show_entry(entry)
+        entry = None if self.overwrite else spec.stored()
+        if entry is not None:
+            session.say(f"{spec.name} is here already")
+        else:
+            with gauge(session.console, f"generating {spec.name}", "steps") as update:
+                entry = spec.generate(self.overwrite, update)
+        _show_entry(entry, session)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,19 +194,18 @@ class DownloadDataset:
     overwrite: Flag = False
     """Replace the one that is here."""
 
-    def run(self, command_line: str) -> None:
+    def run(self, session: Session) -> None:
         """Download a dataset into the store."""
-        sources = [source for source in SOURCES if source.remote is not None]
-        remotes = [source.remote for source in sources if source.remote and source.remote.knows(self.name)]
-        if not remotes:
-            raise unknown("dataset", self.name, (name for source in sources for name in source.names()))
-        unit = remotes[0].unit
-        shown = gauge(PlainConsole(stderr=True), self.name, unit) if unit else contextlib.nullcontext()
+        remotes = [(source.remote, source) for source in SOURCES if source.remote is not None]
+        found = next((remote for remote, _ in remotes if remote.knows(self.name)), None)
+        if found is None:
+            raise unknown("dataset", self.name, (name for _, source in remotes for name in source.names()))
+        shown = gauge(session.console, self.name, found.unit) if found.unit else contextlib.nullcontext()
         with shown as update:
-            entry, remark = remotes[0].download(self.name, self.url, self.overwrite, update)
-        _show_entry(entry)
+            entry, remark = found.download(self.name, self.url, self.overwrite, update)
+        _show_entry(entry, session)
         if remark:
-            say(remark)
+            session.say(remark)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,11 +220,11 @@ class ImportDataset:
     overwrite: Flag = False
     """Replace a dataset of the same name."""
 
-    def run(self, command_line: str) -> None:
+    def run(self, session: Session) -> None:
         """Store a checked copy of the user's own logs under a name."""
         if self.name is not None:
             store.check_name(self.name, self.overwrite)
-        recording = _read(self.path, self.table)
+        recording = _read(self.path, self.table, session)
         data = dataclasses.replace(recording.data, name=self.name or recording.data.name)
         if self.name is None and not store.is_name(data.name):
             raise InputError(f"{data.name!r} cannot be the name of a dataset; choose one with --name")
@@ -238,10 +233,10 @@ class ImportDataset:
             raise InputError(f"{data.name} is the name of another dataset; choose another --name")
         recording.trusted()
         for issue in recording.warnings():
-            say(f"warning: {issue.sentence()}")
-        _show_columns(recording)
+            session.warn(issue.sentence())
+        _show_columns(recording, session)
         source = str(Path(self.path).resolve()) if Path(self.path).exists() else self.path
-        _show_entry(store.add(data, source, self.overwrite))
+        _show_entry(store.add(data, source, self.overwrite), session)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,16 +252,16 @@ class ExportDataset:
     overwrite: Flag = False
     """Replace an existing dataset or file."""
 
-    def run(self, command_line: str) -> None:
+    def run(self, session: Session) -> None:
         """Write a dataset for other tools."""
-        with gauge(PlainConsole(stderr=True), *activity(self.name)) as update:
+        with session.reading(self.name) as update:
             data = read(self.name, progress=update).trusted()
         if self.format == "minari":
             name = self.to or (data.name if re.search(r"-v\d+$", data.name) else f"{data.name}-v0")
             from cwbc.data.formats.minari import export
 
             path = export(data, name, self.overwrite)
-            say(f"Minari dataset {name}: {path}")
+            session.say(f"Minari dataset {name}: {path}")
             return
         path = Path(self.to or f"{data.name.replace('/', '-')}.hdf5")
         if path.is_dir():
@@ -279,7 +274,7 @@ class ExportDataset:
         with _writing(path, "--to"):
             hdf5.write(aside, data)
             replace_atomically(aside, path)
-        say(f"HDF5 file in D4RL's layout: {path}")
+        session.say(f"HDF5 file in D4RL's layout: {path}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,7 +284,7 @@ class RemoveDataset:
     name: Name
     """A name that `cwbc data list` shows as here."""
 
-    def run(self, command_line: str) -> None:
+    def run(self, session: Session) -> None:
         """Remove a dataset from the store."""
         stored = stored_name(self.name)
         if stored is None:
@@ -297,14 +292,13 @@ class RemoveDataset:
                 folder = minari.root() / self.name
                 raise InputError(f"{self.name} is in Minari's own folder, not in the store: {folder}")
             if Path(self.name).exists():
-                raise InputError(
-                    f"{self.name} is a path; only datasets of the store are removed, by their names"
-                )
+                which = "only datasets of the store are removed, by their names"
+                raise InputError(f"{self.name} is a path; {which}")
         name = stored or self.name
         size, others = store.remove(name)
-        say(f"removed {self.name}: {size:,} bytes from {store.root() / name}")
+        session.say(f"removed {self.name}: {size:,} bytes from {store.root() / name}")
         if others:
-            say(f"not removed, since they are not the store's: {_some(tuple(others))}")
+            session.say(f"not removed, since they are not the store's: {_some(tuple(others))}")
 
 
 @contextlib.contextmanager
@@ -321,35 +315,28 @@ def _writing(path: str | Path, option: str) -> Iterator[None]:
         raise InputError(f"{path} cannot be written ({reason}); give another {option}") from error
 
 
-def _read(path: str, table: TableOptions) -> Recording:
+def _read(path: str, table: TableOptions, session: Session) -> Recording:
     limit, count, possible = table.time_limit, table.action_count, f"from 1 to {checks.MOST_ACTIONS:,}"
     require(limit is None or 1 <= limit < 2**31, "--time-limit", limit, f"from 1 to {2**31 - 1:,}")
     require(count is None or 1 <= count <= checks.MOST_ACTIONS, "--action-count", count, possible)
     columns = ColumnOptions(**vars(table.columns))
-    with gauge(PlainConsole(stderr=True), *activity(path)) as update:
+    with session.reading(path) as update:
         recording = read(path, table.env, columns, limit, count, update, table.max_gigabytes)
     return compatibility.fitted(recording)
 
 
-def _verdict(issues: list[Issue]) -> str:
-    errors = sum(issue.severity == "error" for issue in issues)
-    warnings = len(issues) - errors
-    if errors:
-        return f"cannot be used: {counted(errors, 'error')}"
-    return f"can be used, {counted(warnings, 'warning')}" if warnings else "no issues"
-
-
-def _show_columns(recording: Recording) -> None:
+def _show_columns(recording: Recording, session: Session) -> None:
     """Show which columns were used for what, and which were not used."""
-    data, ignored = recording.data, recording.origin.ignored
-    for what, names in (("observations", data.observation_names), ("actions", data.action_names)):
-        if names:
-            choices = f", {data.action_size:,} discrete actions" * (what == "actions" and data.discrete)
-            say(f"{what} from {_some(names)}{choices}")
-    if (step := recording.origin.step_name) not in (None, "step"):
-        say(f"steps in the order of {step}")
-    if ignored:
-        say(f"not used: {_some(ignored)}")
+    data, origin = recording.data, recording.origin
+    choices = f", {data.action_size:,} discrete actions" if data.discrete else ""
+    if data.observation_names:
+        session.say(f"observations from {_some(data.observation_names)}")
+    if data.action_names:
+        session.say(f"actions from {_some(data.action_names)}{choices}")
+    if origin.step_name not in (None, "step"):
+        session.say(f"steps in the order of {origin.step_name}")
+    if origin.ignored:
+        session.say(f"not used: {_some(origin.ignored)}")
 
 
 def _some(names: tuple[str, ...], most: int = 12) -> str:
@@ -357,10 +344,6 @@ def _some(names: tuple[str, ...], most: int = 12) -> str:
     return ", ".join(name.strip() or repr(name) for name in names[:most]) + rest
 
 
-def _show_entry(entry: store.Entry) -> None:
-    environment = entry.environment or "unknown"
-    say(
-        f"{entry.name}: {counted(entry.episodes, 'episode')}, {counted(entry.steps, 'step')}, returns "
-        f"{amount(entry.lowest)} to {amount(entry.best)}, environment {environment}"
-    )
-    say(f"`cwbc data show {entry.name}` shows it")
+def _show_entry(entry: store.Entry, session: Session) -> None:
+    session.show(entry)
+    session.say(f"`cwbc data show {entry.name}` shows it")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import Any, Literal
 
 from rich.table import Table
 from rich.text import Text
 
 from cwbc.cli.options import Flag
+from cwbc.cli.session import Session
 from cwbc.data import SOURCES, store
-from cwbc.system.console import PlainConsole, output, say
+from cwbc.system.console import PlainConsole, output
+
+_NUMBERS = ("episodes", "steps", "size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +24,7 @@ class ListDatasets:
     json: Flag = False
     """Print JSON, for programs."""
 
-    def run(self, command_line: str) -> None:
+    def run(self, session: Session) -> None:
         """Show every dataset that is stored or available."""
         offers = {source: list(source.offers()) for source in SOURCES if source.key}
         if self.json:
@@ -30,19 +33,15 @@ class ListDatasets:
                 listed[source.key] = [offer.facts or offer.name for offer in offered]
             output(json.dumps(listed, indent=2))
             return
+        console = PlainConsole()
         for source, offered in offers.items():
-            _print_table(source.headings, [(offer.name, *offer.cells) for offer in offered])
-        say(f"the store is {store.root()}; `cwbc data import` adds your own")
-
-
-def _print_table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    if not rows:
-        return
-    table = Table(box=None, pad_edge=False)
-    for title in titles:
-        number = title in ("episodes", "steps", "size")
-        table.add_column(title, justify="right" if number else "left", no_wrap=title != "environment")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    PlainConsole().print(table)
-    PlainConsole().print()
+            if offered:
+                table = Table(box=None, pad_edge=False)
+                for title in source.headings:
+                    justify: Literal["left", "right"] = "right" if title in _NUMBERS else "left"
+                    table.add_column(title, justify=justify, no_wrap=title != "environment")
+                for offer in offered:
+                    table.add_row(*map(Text, (offer.name, *offer.cells)))
+                console.print(table)
+                console.print()
+        session.say(f"the store is {store.root()}; `cwbc data import` adds your own")

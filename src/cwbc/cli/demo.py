@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from cwbc.cli.compare import Compare, compare
+from cwbc.cli.compare import Compare
 from cwbc.cli.options import Device, Directory, Flag, Whole
 from cwbc.cli.planning import SweepOptions, TrainingOptions
-from cwbc.cli.session import stoppable
+from cwbc.cli.session import Session
 
 STEPS = 5_000  # half of the preset's: enough to see it
 DATASET, METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
@@ -28,17 +28,10 @@ class Demo:
     overwrite: Flag = False
     """Start over where the directory holds a run with other settings."""
 
-    def run(self, command_line: str) -> int:
+    def run(self, session: Session) -> int:
         """Generate the dataset and compare the methods."""
-        training = TrainingOptions(
-            seeds=self.seeds,
-            steps=self.steps or STEPS,
-            preset="small",
-            device=self.device,
-            out=self.out or "runs/demo",
-            overwrite=self.overwrite,
-        )
-        with stoppable(command_line) as session:
-            session.say(f"{DATASET}: replay data of a HalfCheetah that learns to run, from random to medium")
-            session.say("two policies clone it, conditioned on the return-to-go; the target then increases")
-            return compare(Compare(DATASET, METHODS, training, SweepOptions(episodes=5)), session)
+        session.say(f"{DATASET}: replay data of a HalfCheetah that learns to run, from random to medium")
+        session.say("two policies clone it, conditioned on the return-to-go; the target then increases")
+        changed = {"steps": self.steps or STEPS, "out": self.out or "runs/demo"}
+        training = TrainingOptions(preset="small", **vars(self) | changed)
+        return Compare(DATASET, METHODS, training, SweepOptions(episodes=5)).run(session)

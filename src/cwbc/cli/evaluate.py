@@ -14,10 +14,11 @@ from cwbc import envs
 from cwbc.cli import report
 from cwbc.cli.options import Device, Environment, Flag, Flat, Trackers
 from cwbc.cli.planning import SweepOptions
-from cwbc.cli.session import Session, stoppable
+from cwbc.cli.session import Session
 from cwbc.core.device import use_device
 from cwbc.core.tasks import task_for
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.sweeps import Sweep
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.finished import find_runs
 from cwbc.runs.policies import Policies
@@ -26,6 +27,8 @@ from cwbc.runs.tracking import Tracking, parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.progress import progress
 from cwbc.system.tensor_files import CHECKPOINT
+
+Protocol = tuple[str, tuple[float, ...], int]  # environment, target returns, episodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,56 +47,44 @@ class Evaluate:
     overwrite: Flag = False
     """Replace results that were evaluated with other targets or episodes."""
 
-    def run(self, command_line: str) -> None:
+    def run(self, session: Session) -> None:
         """Evaluate the run, or all below its directory."""
-        with stoppable(command_line) as session:
-            _evaluate(self, session)
+        trackers = parse_trackers(self.track)
+        use_device(self.device)
+        envs.allow(self.env)
+        root = Path(self.directory)
+        found = find_runs(root)
+        for run, protocol in [(run, self._protocol(run)) for run in found]:
+            with run.lock(), contextlib.closing(Tracking(trackers, session.warn)) as tracking:
+                run.track(tracking)
+                tracking.show(*_evaluated(run, protocol, session))
+        report.write_locked(root, found)
+        if found == [RunDirectory(root)] and (root.parent / SUMMARY).exists():
+            session.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
+
+    def _protocol(self, run: RunDirectory) -> Protocol:
+        """The settings of a run's evaluation."""
+        if not run.has(CHECKPOINT):
+            raise InputError(f"{run.path} holds results without parameters: {CHECKPOINT} is missing")
+        dataset = DatasetSummary.from_json(run.config()["dataset"])
+        environment = self.env or dataset.environment or run.evaluated_in()
+        if environment is None:
+            raise InputError(f"{run.path} names no environment to act in; give --env ID")
+        task = task_for(environment, dataset.lowest, dataset.best)
+        protocol = (environment, *self.sweep.plan(task, dataset.best))
+        if not self.overwrite:
+            run.check_results(*protocol)
+        return protocol
 
 
-Protocol = tuple[str, tuple[float, ...], int]  # environment, target returns, episodes
-
-
-def _protocol(run: RunDirectory, command: Evaluate) -> Protocol:
-    """The settings of a run's evaluation."""
-    if not run.has(CHECKPOINT):
-        raise InputError(f"{run.path} holds results without parameters: {CHECKPOINT} is missing")
-    dataset = DatasetSummary.from_json(run.config()["dataset"])
-    environment = command.env or dataset.environment or run.evaluated_in()
-    if environment is None:
-        raise InputError(f"{run.path} names no environment to act in; give --env ID")
-    protocol = (
-        environment,
-        *command.sweep.plan(task_for(environment, dataset.lowest, dataset.best), dataset.best),
-    )
-    if not command.overwrite:
-        run.check_results(*protocol)
-    return protocol
-
-
-def _evaluate(command: Evaluate, session: Session) -> None:
-    trackers = parse_trackers(command.track)
-    use_device(command.device)
-    envs.allow(command.env)
-    root = Path(command.directory)
-    found = find_runs(root)
-    for run, protocol in [(run, _protocol(run, command)) for run in found]:
-        _evaluate_run(run, protocol, trackers, session)
-    report.write_locked(root, found)
-    if found == [RunDirectory(root)] and (root.parent / SUMMARY).exists():
-        session.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
-
-
-def _evaluate_run(run: RunDirectory, protocol: Protocol, trackers: tuple[str, ...], session: Session) -> None:
-    with run.lock(), contextlib.closing(Tracking(trackers, session.warn)) as tracking:
-        run.track(tracking)
-        policies = Policies.load(run.path)
-        name = policies.spec.method.name
-        if run.is_evaluated(*protocol):
-            session.say(f"{name}: already evaluated")
-            tracking.show(run.sweep(), run.dataset())
-            return
-        _, targets, episodes = protocol
-        session.say(f"{name}: {policies.sweep_in_words(len(targets), episodes)}")
-        with progress(session.console, f"evaluating {name}", policies.spec.horizon, "steps") as update:
-            sweep, dataset = evaluate_run(run.path, policies, *protocol, update)
-        tracking.show(sweep, dataset)
+def _evaluated(run: RunDirectory, protocol: Protocol, session: Session) -> tuple[Sweep, DatasetSummary]:
+    """The results of a run, which are evaluated where they are not there."""
+    policies = Policies.load(run.path)
+    name = policies.spec.method.name
+    if run.is_evaluated(*protocol):
+        session.say(f"{name}: already evaluated")
+        return run.sweep(), run.dataset()
+    _, targets, episodes = protocol
+    session.say(f"{name}: {policies.sweep_in_words(len(targets), episodes)}")
+    with progress(session.console, f"evaluating {name}", policies.spec.horizon, "steps") as update:
+        return evaluate_run(run.path, policies, *protocol, update)

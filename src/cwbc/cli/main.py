@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import difflib
+import functools
 import importlib
 import io
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import cwbc
@@ -21,51 +21,25 @@ from cwbc.system.files import remove_folders_aside
 ABOUT = "Reliable return-conditioned behavioural cloning for offline reinforcement learning."
 
 
-@dataclasses.dataclass(frozen=True)
-class Command:
-    """The location of a command: a dataclass of its options, with a method `run`."""
-
-    module: str  # below cwbc.cli
-    name: str
-    summary: str
-    resumes: bool = True  # where it was interrupted
-
-    def load(self) -> Any:
-        return getattr(importlib.import_module(f"cwbc.cli.{self.module}"), self.name)
-
-
-# Only the module of the command that was typed is imported.
-COMMANDS: Mapping[str, Command] = {
-    "compare": Command(
-        "compare", "Compare", "train each method, evaluate it over target returns, write a report"
-    ),
-    "train": Command("train", "Train", "train only; resumes by itself"),
-    "evaluate": Command("evaluate", "Evaluate", "evaluate a trained run over target returns"),
-    "report": Command("report", "ReportRuns", "tables and charts from finished runs, read from disk only"),
-    "reproduce": Command(
-        "reproduce", "Reproduce", "one table or figure of the paper; without ITEM, a list of them"
-    ),
-    "demo": Command(
-        "demo", "Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"
-    ),
-    "data list": Command("data_list", "ListDatasets", "every dataset that is stored here or available"),
-    "data show": Command(
-        "data", "ShowDataset", "dataset statistics, the effect of weighting and regularizer, advice"
-    ),
-    "data check": Command(
-        "data", "CheckDataset", "all errors and warnings in a dataset, with episode, row and column"
-    ),
-    "data make": Command(
-        "data", "MakeDataset", "generate a dataset like D4RL's, without a download", resumes=False
-    ),
-    "data download": Command("data", "DownloadDataset", "download a dataset of D4RL or Minari"),
-    "data import": Command("data", "ImportDataset", "check your own logs and store them under a name"),
-    "data export": Command("data", "ExportDataset", "write a dataset as a Minari dataset or an HDF5 file"),
-    "data remove": Command("data", "RemoveDataset", "remove a dataset from the store"),
-    "behaviours train": Command("behaviours", "TrainBehaviours", "train behaviour policies (SAC)"),
-    "behaviours show": Command(
-        "snapshots", "ShowBehaviours", "snapshots of behaviour policies and their returns"
-    ),
+# A command is a dataclass of its options with a method `run`, in a module of its own or with others: only the
+# module of the command that was typed is imported.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "compare": ("compare.Compare", "train each method, evaluate it over target returns, write a report"),
+    "train": ("train.Train", "train only; resumes by itself"),
+    "evaluate": ("evaluate.Evaluate", "evaluate a trained run over target returns"),
+    "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
+    "reproduce": ("reproduce.Reproduce", "one table or figure of the paper; without ITEM, a list of them"),
+    "demo": ("demo.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
+    "data list": ("data_list.ListDatasets", "every dataset that is stored here or available"),
+    "data show": ("data.ShowDataset", "dataset statistics, the effect of weighting and regularizer, advice"),
+    "data check": ("data.CheckDataset", "all errors and warnings in a dataset, with episode, row and column"),
+    "data make": ("data.MakeDataset", "generate a dataset like D4RL's, without a download"),
+    "data download": ("data.DownloadDataset", "download a dataset of D4RL or Minari"),
+    "data import": ("data.ImportDataset", "check your own logs and store them under a name"),
+    "data export": ("data.ExportDataset", "write a dataset as a Minari dataset or an HDF5 file"),
+    "data remove": ("data.RemoveDataset", "remove a dataset from the store"),
+    "behaviours train": ("behaviours.TrainBehaviours", "train behaviour policies (SAC)"),
+    "behaviours show": ("snapshots.ShowBehaviours", "snapshots of behaviour policies and their returns"),
 }
 
 
@@ -80,14 +54,13 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(0)
     try:
         name, rest = _named(given)
-        entry = COMMANDS.get(name)
-        if entry is None:  # the help of a group of commands
+        if name not in COMMANDS:  # the help of a group of commands
             print(_overview(name))
             sys.exit(0)
-        command = _parsed(name, entry, rest)
+        command = _parsed(name, rest)
     except InputError as error:
         sys.exit(_failed(2, str(error)))
-    sys.exit(_run(command, entry, shlex.join(["cwbc", *given])))
+    sys.exit(_run(command, shlex.join(["cwbc", *given])))
 
 
 def _named(given: list[str]) -> tuple[str, list[str]]:
@@ -119,7 +92,7 @@ def _below(group: str) -> list[str]:
 
 def _overview(group: str) -> str:
     prefix = f"{group} " if group else ""
-    shown = {name: entry.summary for name, entry in COMMANDS.items() if name.startswith(prefix)}
+    shown = {name: summary for name, (_, summary) in COMMANDS.items() if name.startswith(prefix)}
     width = max(map(len, shown))
     lines = [f"  {name:<{width}}  {summary}" for name, summary in shown.items()]
     usage = f"usage: cwbc {prefix}COMMAND ..."
@@ -127,47 +100,48 @@ def _overview(group: str) -> str:
     return "\n".join([usage, "", ABOUT, "", "commands:", *lines, "", details])
 
 
-def _parsed(name: str, entry: Command, rest: list[str]) -> Any:
+def load(name: str) -> Any:
+    """The class of a command."""
+    module, of = COMMANDS[name][0].split(".")
+    return getattr(importlib.import_module(f"cwbc.cli.{module}"), of)
+
+
+def _parsed(name: str, rest: list[str]) -> Any:
     import tyro
 
     from cwbc.cli.options import READ, check_options
 
-    command = entry.load()
+    command = load(name)
     check_options(command, rest, f"cwbc {name}")
-    with _quiet_on_closed_pipe():
-        return tyro.cli(command, args=rest, prog=f"cwbc {name}", registry=READ)
-
-
-@contextlib.contextmanager
-def _quiet_on_closed_pipe() -> Iterator[None]:
-    """End silently when `| head` closes the pipe; only briefly, since sockets need the error."""
     if not hasattr(signal, "SIGPIPE"):
-        yield
-        return
+        return tyro.cli(command, args=rest, prog=f"cwbc {name}", registry=READ)
+    # End silently when `| head` closes the pipe of the help; only briefly, since sockets need the error.
     previous = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        yield
+        return tyro.cli(command, args=rest, prog=f"cwbc {name}", registry=READ)
     finally:
         signal.signal(signal.SIGPIPE, previous)
 
 
-def _run(command: Any, entry: Command, command_line: str) -> int:
-    previous = signal.getsignal(signal.SIGINT)
-    # Until a command handles Ctrl-C itself; an exception would end some imports in a traceback.
-    signal.signal(signal.SIGINT, lambda number, frame: stop_now(command_line, entry.resumes))
-    try:
-        return int(command.run(command_line) or 0)
-    except InputError as error:
-        return _failed(2, str(error))
-    except OSError as error:
-        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return _failed(2 if isinstance(error, WRONG_PATH) else 1, text)
-    except DivergenceError as error:
-        return _failed(1, str(error))
-    except KeyboardInterrupt:
-        return _failed(128 + signal.SIGINT, interrupted(command_line))
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def _run(command: Any, command_line: str) -> int:
+    from cwbc.cli.session import Session
+    from cwbc.system.interrupts import stoppable
+
+    session = Session(command_line)
+    # While nothing is to be saved, Ctrl-C stops at once: an exception would end some imports in a traceback.
+    stop = functools.partial(stop_now, command_line, getattr(command, "resumes", True))
+    with stoppable(session.say, stop, lambda: session.saves) as session.is_stopping:
+        try:
+            return int(command.run(session) or 0)
+        except InputError as error:
+            return _failed(2, str(error))
+        except OSError as error:
+            text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            return _failed(2 if isinstance(error, WRONG_PATH) else 1, text)
+        except DivergenceError as error:
+            return _failed(1, str(error))
+        except KeyboardInterrupt:
+            return _failed(128 + signal.SIGINT, interrupted(command_line))
 
 
 def interrupted(command_line: str, resumes: bool = True) -> str:

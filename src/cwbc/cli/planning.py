@@ -7,22 +7,12 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cwbc.cli.options import (
-    Device,
-    Directory,
-    Environment,
-    Flag,
-    Flat,
-    Numbers,
-    Place,
-    PresetName,
-    Trackers,
-    Whole,
-    given,
-    options_of,
-)  # fmt: skip
+from tyro.conf import arg
+
+from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Trackers, Whole, given, options_of
+from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
@@ -41,9 +31,12 @@ from cwbc.runs.configuration import configuration
 from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError, require
-from cwbc.system.formatting import amount, counted
+from cwbc.system.formatting import counted
 
 DEFAULT_EPISODES = 10
+Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
+Place = Annotated[Literal["device", "host"] | None, arg(help_behavior_hint="")]
+PresetName = Annotated[Literal["paper", "small"] | None, arg(help_behavior_hint="")]
 # Whose fields are the hyper-parameters of methods.
 METHOD_CHOICES = (
     Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
@@ -99,9 +92,8 @@ class SweepOptions:
         try:
             targets = sorted({float(text) for text in self.targets.split(",")})
         except ValueError:
-            raise InputError(
-                f"--targets takes numbers such as 1000,2000,3000; got {self.targets!r}"
-            ) from None
+            wanted = "numbers such as 1000,2000,3000"
+            raise InputError(f"--targets takes {wanted}; got {self.targets!r}") from None
         for target in targets:
             require(math.isfinite(target), "--targets", target, "finite")
             if task.published and target <= 0 < task.near_return:
@@ -152,36 +144,31 @@ class Plan:
         """The place of the dataset during training."""
         return self.options.data_on or default_place(data.nbytes)
 
-    def lines(self, recording: Recording) -> list[str]:
-        """The plan in words, with the warnings about the dataset."""
+    def show(self, recording: Recording, session: Session) -> None:
+        """Print the plan, with the warnings about the dataset."""
         import jax
 
         data = recording.data
         warnings = [] if recording.stored else recording.warnings()
         if recording.stored and any(method.is_conditioned for method, _ in self.methods):
             warnings += checks.equal_returns(data)  # shown when it was imported, but not why it matters here
-        lines = [
-            f"{data.name}: {counted(data.episodes, 'episode')}, {counted(data.steps, 'step')}, returns "
-            f"{amount(data.lowest)} to {amount(data.best)}, environment {data.environment or 'unknown'}",
-            *(f"warning: {warning.sentence()}" for warning in warnings),
-        ]
+        session.show(data)
+        for warning in warnings:
+            session.warn(warning.sentence())
         if self.data_on(data) == "host":
             size = f"its {data.nbytes / 1e9:.3g} GB are more than half of the device's free memory"
-            lines.append(f"data streamed from host memory ({'as given' if self.options.data_on else size})")
-        kind = jax.devices()[0].device_kind
-        lines.append(
-            f"preset {self.preset} ({self.reason}), {counted(len(self.seeds), 'seed')}, device {kind}"
-        )
-        return lines
+            session.say(f"data streamed from host memory ({'as given' if self.options.data_on else size})")
+        seeds, kind = counted(len(self.seeds), "seed"), jax.devices()[0].device_kind
+        session.say(f"preset {self.preset} ({self.reason}), {seeds}, device {kind}")
 
     def check(self, data: Trajectories, directories: list[Path], notes: dict[str, Any]) -> None:
         """Refuse trainings that do not fit into memory, and directories with other files; overwrite runs."""
-        configs = []
-        for method, training in self.methods:
+        planned = []
+        for directory, (method, training) in zip(directories, self.methods, strict=True):
             spec = PolicySpec.fit(method, data, training)
             memory.check_training(spec, training, len(self.seeds))
-            configs.append(configuration(data, spec, training, self.seeds, notes))
-        planned = list(zip(map(RunDirectory, directories), configs, strict=True))
+            config = configuration(data, spec, training, self.seeds, notes)
+            planned.append((RunDirectory(directory), config))
         for run, config in planned:
             run.check_trainable()
             run.check_same(config, self.options.overwrite)
@@ -197,32 +184,31 @@ def _methods(names: Sequence[str], preset: Preset, options: dict[str, Any]) -> l
     """The methods that names mean, with options applied to those that have them."""
     if not names:
         raise InputError("give at least one method, such as rvs+cwbc")
-    used: set[str] = set()
+    unused = set(options)
     methods: list[tuple[Method, Training]] = []
     for name in names:
-        method, training, mine = with_options(*sized(name, preset), options)
-        used |= mine
+        method, training, used = with_options(*sized(name, preset), options)
+        unused -= used
         for earlier, _ in methods:
             if dataclasses.replace(earlier, name=method.name) == method:
                 raise InputError(f"{earlier.name} and {method.name} are the same method; give it once")
         methods.append((method, training))
-    if unused := sorted(set(options) - used):
-        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
+    if unused:
+        flags = ", ".join("--" + name.replace("_", "-") for name in sorted(unused))
         raise InputError(f"{flags} does nothing for {', '.join(names)}")
     return methods
 
 
-def resume_lines(name: str, directory: Path, steps: int) -> list[str]:
-    """Lines about a training that resumes in a directory; none where it starts."""
+def show_resuming(name: str, directory: Path, steps: int, session: Session) -> int:
+    """Print that a training resumes in a directory, where it does; returns the steps that are done."""
     run = RunDirectory(directory)
     done = run.steps_done()
     if done == steps:
-        return [f"{name}: already trained"]
-    if done:
-        lines = [f"{name}: resumes from step {done:,}"]
+        session.say(f"{name}: already trained")
+    elif done:
+        session.say(f"{name}: resumes from step {done:,}")
         if run.trains_on(steps) and run.has(SUMMARY):
-            lines.append(f"its evaluation so far moves to {run.earlier_evaluation(done)}")
-        return lines
-    if run.has(METRICS) and not run.holds_work():
-        return [f"{name}: no checkpoint was reached before; starting over"]
-    return []
+            session.say(f"its evaluation so far moves to {run.earlier_evaluation(done)}")
+    elif run.has(METRICS) and not run.holds_work():
+        session.say(f"{name}: no checkpoint was reached before; starting over")
+    return done

@@ -13,16 +13,16 @@ import tyro
 from tyro.conf import Positional, arg
 
 from cwbc.cli.options import Directory
+from cwbc.cli.session import Session
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import summary_table, write_report
 from cwbc.reports.comparison import training_warnings
 from cwbc.results import thresholds
-from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
 from cwbc.results.sentences import calibration_in_words, differing_in_words, finding
 from cwbc.runs.finished import TrainingHistory, check_place, find_runs, provenance, read_sweeps
 from cwbc.runs.run_directory import PAGE, RunDirectory
-from cwbc.system.console import PlainConsole, output, say
+from cwbc.system.console import PlainConsole, output
 from cwbc.system.errors import InputError
 
 Limits = Annotated[
@@ -48,34 +48,29 @@ class ReportRuns:
     fail_over: Limits = ()
     """The same where it is above, for metrics that are better when lower: calibration_error=5."""
 
-    def run(self, command_line: str) -> int:
+    def run(self, session: Session) -> int:
         """Write the report; 1 where a method is beyond a limit."""
-        return _report(self)
-
-
-def _report(command: ReportRuns) -> int:
-    if not command.runs:
-        raise InputError("give at least one run directory")
-    each_once: dict[Path, RunDirectory] = {}
-    for run in (run for name in command.runs for run in find_runs(Path(name))):
-        each_once.setdefault(run.path.resolve(), run)
-    found = list(each_once.values())
-    out = Path(command.out or (command.runs[0] if len(command.runs) == 1 else "report"))
-    if RunDirectory(out).is_run() and found != [RunDirectory(out)]:
-        raise InputError(f"{out} is a run with its own results; give another --out")
-    check_place(out)
-    if out.is_dir() and not os.access(out, os.W_OK):
-        raise InputError(f"{out} cannot be written to; give another --out")
-    metrics = (
-        thresholds.metrics_of(_one_dataset(found).task) if command.fail_under or command.fail_over else ()
-    )
-    limits = thresholds.parse(command.fail_under, command.fail_over, metrics)
-    failures = write_locked(out, found, limits)
-    for line in failures:
-        say(f"failed: {line}")
-    if limits and not failures:
-        output("within all limits: " + ", ".join(map(str, limits)))
-    return 1 if failures else 0
+        if not self.runs:
+            raise InputError("give at least one run directory")
+        each_once: dict[Path, RunDirectory] = {}
+        for run in (run for name in self.runs for run in find_runs(Path(name))):
+            each_once.setdefault(run.path.resolve(), run)
+        found = list(each_once.values())
+        out = Path(self.out or (self.runs[0] if len(self.runs) == 1 else "report"))
+        if RunDirectory(out).is_run() and found != [RunDirectory(out)]:
+            raise InputError(f"{out} is a run with its own results; give another --out")
+        check_place(out)
+        if out.is_dir() and not os.access(out, os.W_OK):
+            raise InputError(f"{out} cannot be written to; give another --out")
+        has_limits = bool(self.fail_under or self.fail_over)
+        metrics = thresholds.metrics_of(_one_dataset(found).task) if has_limits else ()
+        limits = thresholds.parse(self.fail_under, self.fail_over, metrics)
+        failures = write_locked(out, found, limits)
+        for line in failures:
+            session.say(f"failed: {line}")
+        if limits and not failures:
+            output("within all limits: " + ", ".join(map(str, limits)))
+        return 1 if failures else 0
 
 
 def write_locked(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
@@ -86,20 +81,10 @@ def write_locked(out: Path, runs: list[RunDirectory], limits: Sequence[threshold
 
 def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
     """Write the report of several runs and print its summary; returns a line for every limit not met."""
-    dataset = _one_dataset(runs)
-    methods = draw(out, runs, dataset, limits)
-    show(out, methods)
-    return thresholds.failures(limits, methods)
-
-
-def draw(
-    out: Path, runs: list[RunDirectory], dataset: DatasetSummary, limits: Sequence[thresholds.Gate] = ()
-) -> Methods:
-    """Write the report of several runs on one dataset."""
-    sweeps = read_sweeps(runs)
+    dataset, sweeps = _one_dataset(runs), read_sweeps(runs)
     thresholds.check_methods(limits, {sweep.method: sweep.takes_target for sweep in sweeps})
     named = {sweep.method: run for sweep, run in zip(sweeps, runs, strict=True)}
-    return write_report(
+    methods = write_report(
         out,
         sweeps,
         dataset,
@@ -108,10 +93,6 @@ def draw(
         {name: run.evaluated_with() for name, run in named.items()},
         {name: run.training_warnings() for name, run in named.items()},
     )
-
-
-def show(out: Path, methods: Methods) -> None:
-    """Print the table of a report, its summary and the recommendation."""
     console = PlainConsole()
     console.print(summary_table(methods))
     lines = [f"training warning: {text}" for text in training_warnings(methods)]
@@ -120,7 +101,8 @@ def show(out: Path, methods: Methods) -> None:
         lines += ["", recommended.sentence(), *(f"- {caveat}" for caveat in recommended.caveats)]
     for line in lines:
         console.print(line, highlight=False, markup=False)
-    console.print(f"report: {out / PAGE}", highlight=False, soft_wrap=True, markup=False)
+    output(f"report: {out / PAGE}")
+    return thresholds.failures(limits, methods)
 
 
 def _one_dataset(runs: list[RunDirectory]) -> DatasetSummary:

@@ -14,12 +14,11 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from cwbc.cli.options import Device as DeviceName
-from cwbc.cli.options import Directory, Flag, Precision, Trackers, Whole
-from cwbc.cli.session import Session, stoppable
+from cwbc.cli.options import Directory, Flag, Trackers, Whole
+from cwbc.cli.session import Session
 from cwbc.core.device import Device, default_precision, use_device
 from cwbc.core.methods import Training, seeds_of
-from cwbc.core.training import Interrupted
-from cwbc.data import activity, generated, load, store
+from cwbc.data import generated, load, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell
@@ -27,7 +26,6 @@ from cwbc.grids.engine import Options, shown
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.preparation import ROOT, DatasetCache, prepare
 from cwbc.paper import ITEMS, reproduction
-from cwbc.paper.claims import Claim
 from cwbc.paper.item import FULL, QUICK
 from cwbc.paper.reproduction import Extent
 from cwbc.reports import tracked, writing
@@ -36,16 +34,16 @@ from cwbc.results.dataset_names import short_name
 from cwbc.results.evidence import Evidence
 from cwbc.runs.run_directory import PAGE, RESULTS
 from cwbc.runs.tracking import parse_trackers
-from cwbc.system.console import PlainConsole, output, say
+from cwbc.system.console import PlainConsole, output
 from cwbc.system.errors import InputError, unknown
 from cwbc.system.formatting import counted
-from cwbc.system.progress import gauge
 
 DEFAULT_OUT = Path("runs/reproduce")
 ItemName = Annotated[Positional[str | None], arg(metavar="[ITEM]", help_behavior_hint="")]
-DataKind = Annotated[Literal["ours", "d4rl"], arg(metavar="ours|d4rl", help_behavior_hint="")]
+DataKind = Annotated[Literal["ours", "d4rl"], arg(help_behavior_hint="")]
+Precision = Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")]
 Names = Annotated[str | None, arg(metavar="NAME,...", help_behavior_hint="")]
-Engine = Annotated[Literal["local", "ray"], arg(metavar="local|ray", help_behavior_hint="")]
+Engine = Annotated[Literal["local", "ray"], arg(help_behavior_hint="")]
 Address = Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")]
 
 
@@ -82,170 +80,142 @@ class Reproduce:
     device: DeviceName = None
     """Where to compute (default: the GPU when there is one)."""
 
-    def run(self, command_line: str) -> int:
+    def run(self, session: Session) -> int:
         """Run an item to its report, or list all items; 1 where cells failed."""
         if self == Reproduce():
-            list_items()
+            _list_items()
             return 0
-        with stoppable(command_line) as session:
-            return reproduce(self, session)
+        begun = time.time()
+        extent, trackers = self._extent(), parse_trackers(self.track)
+        item = extent.item.only(_names(self.datasets), _names(self.methods))
+        out, root = Path(self.out or DEFAULT_OUT / extent.folder), Path(self.cells or ROOT)
+        reproduction.check(item, self.data, self.quick, out)
+        device = self._device()  # before anything is written: the device may not exist
+        reproduction.prepare(item, out, root)
+        names = item.names(self.data, self.quick)
+        datasets = {name: self._summary(name, session) for name in names}
+        results = Results([], [])
+        if item.variants:
+            precision = self.precision or default_precision(device)
+            cells = item.cells(names, dataclasses.replace(extent.scale, precision=precision))
+            where = "a Ray cluster" if self.engine == "ray" else f"a {device.upper()}"
+            session.say(f"{item.place}: {counted(len(cells), 'cell')} on {where}, below {root}")
+            if where == "a CPU" and not self.quick and (left := self._unfinished(cells, root)):
+                days = "which takes days without a GPU; --quick minutes"
+                session.warn(f"{left} of them not trained yet, {days}")
+            results = self._run_cells(cells, root, session)
+        data = {short_name(name): load(name) for name in names} if item.needs_data else {}
+        # The datasets of the claims, run or not: few with --quick, unless --datasets names others.
+        whole = extent.item.names(self.data, self.quick and self.datasets is None)
+        evidence = Evidence.of(results.outcomes, [short_name(name) for name in whole], data)
+        provenance = _provenance(session.command_line, results.outcomes, begun)
+        report, claims = reproduction.report(extent, evidence, results, datasets, provenance)
+        writing.write(out, report)
+        tracked.show(results.outcomes, out, trackers, session.warn)
+        for claim in claims:
+            cases = [reproduction.case_in_words(case) for case in claim.cases]
+            output("\n    ".join([f"{claim.verdict}: {claim.text}", claim.reason, *cases]))
+        for failure in results.failures:
+            session.say(f"failed: {failure} (in {failure.directory})")
+        output(report.headline)
+        output(f"report: {out / PAGE}")
+        if "tensorboard" in trackers:
+            output(f"event files: {out / tracked.FOLDER}")
+        return 1 if results.failures else 0
+
+    def _extent(self) -> Extent:
+        """How much of which item is run; every mistake in the options is found here."""
+        if self.item is None:
+            raise InputError(f"which item? {', '.join(ITEMS)}; `cwbc reproduce` alone lists them")
+        if self.item not in ITEMS:
+            raise unknown("item", self.item, ITEMS)
+        if self.steps is not None:
+            Training(steps=self.steps)
+        if self.seeds is not None:
+            seeds_of(self.seeds, "--seeds")
+        training = ("methods", "seeds", "steps", "precision", "cells", "track")
+        given = [f"--{name}" for name in training if getattr(self, name) is not None]
+        if given and not ITEMS[self.item].variants:
+            verb = "does" if len(given) == 1 else "do"
+            raise InputError(f"{', '.join(given)} {verb} nothing for {self.item}, which trains nothing")
+        if self.address is not None and self.engine != "ray":
+            raise InputError("--address is that of a Ray cluster; give --engine ray with it")
+        scale = QUICK if self.quick else FULL
+        steps, seeds = self.steps or scale.steps, self.seeds or scale.seeds
+        scale = dataclasses.replace(scale, steps=steps, seeds=seeds, precision=self.precision)
+        lists = [",".join(_names(names) or []) or None for names in (self.datasets, self.methods)]
+        options = zip(
+            ("--datasets", "--methods", "--seeds", "--steps"), (*lists, self.seeds, self.steps), strict=True
+        )
+        changes = {option: str(value) for option, value in options if value is not None}
+        return Extent(ITEMS[self.item], self.data, self.quick, scale, changes)
+
+    def _device(self) -> Device:
+        """The device of the cells: on a cluster, not that of this process."""
+        if self.engine == "local":
+            return use_device(self.device)
+        from cwbc.grids import ray_engine
+
+        use_device(None)
+        return self.device or ray_engine.offered(self.address)
+
+    def _summary(self, name: str, session: Session) -> DatasetSummary:
+        """The summary of a dataset; a missing one of ours is generated, at D4RL's size unless `quick`."""
+        with session.reading(name) as update:
+            if name in generated.CATALOGUE and store.find(name) is None:
+                size = generated.DEFAULT_SIZE if self.quick else generated.FULL
+                generated.DatasetSpec.of(name, size).generate(progress=update)
+            return DatasetSummary.of(load(name))
+
+    def _unfinished(self, cells: Sequence[Cell], root: Path) -> int:
+        """The number of unfinished cells; refused where they are finished in another precision."""
+        cache = DatasetCache()
+        left = [each.cell for each in prepare(cells, root, {}, cache) if not each.is_finished()]
+        if self.precision is None and left:
+            ours, other = left[0].training.precision, default_precision("gpu")
+            others = [
+                dataclasses.replace(cell, training=dataclasses.replace(cell.training, precision=other))
+                for cell in left
+            ]
+            if there := sum(each.is_finished() for each in prepare(others, root, {}, cache)):
+                raise InputError(
+                    f"of {len(left)} cells that are not finished in {ours}, {there} are in {other}, as GPUs "
+                    f"train; give --precision {other} to take those, or --precision {ours} to train all of "
+                    "them"
+                )
+        return len(left)
+
+    def _run_cells(self, cells: Sequence[Cell], root: Path, session: Session) -> Results:
+        run: Callable[..., Results] = engine.run
+        if self.engine == "ray":
+            from cwbc.grids import ray_engine
+
+            run = functools.partial(ray_engine.run, address=self.address, device=self.device)
+        notes = {"command": session.command_line, "preset": "small" if self.quick else "paper"}
+        with session.saving(), shown(session.console) as show:
+            options = Options(progress=show, should_stop=session.is_stopping)
+            return run(cells, root, notes=notes, options=options)
 
 
-def list_items() -> None:
+def _list_items() -> None:
     """Print every item with its name, its contents and its number of cells."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("item", "in the paper", "cells", "quick", "shows"):
-        table.add_column(title, justify="right" if title in ("cells", "quick") else "left")
+    table = Table("item", "in the paper", "cells", "quick", "shows", box=None, pad_edge=False)
+    for column in table.columns[2:4]:
+        column.justify = "right"
     for item in ITEMS.values():
         counts = (str(item.count(quick)) for quick in (False, True))
         table.add_row(*map(Text, (item.name, item.place, *counts, item.shows)))
     PlainConsole().print(table)
-    output("")
     output(
-        f"A cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes, or with --quick "
-        f"{QUICK.seeds} of a small one. Items share cells."
+        f"\nA cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes, or with --quick "
+        f"{QUICK.seeds} of a small one. Items share cells.\n"
+        "`cwbc reproduce ITEM` runs one; the same command again resumes it."
     )
-    output("`cwbc reproduce ITEM` runs one; the same command again resumes it.")
-
-
-def reproduce(command: Reproduce, session: Session) -> int:
-    """Run an item to its report; 1 where cells failed."""
-    begun = time.time()
-    extent, trackers = _checked(command), parse_trackers(command.track)
-    item = extent.item.only(_names(command.datasets), _names(command.methods))
-    out = Path(command.out or DEFAULT_OUT / extent.folder)
-    reproduction.check(item, command.data, command.quick, out)
-    device = _device(command)  # before anything is written: the device may not exist
-    reproduction.prepare(item, out, Path(command.cells or ROOT))
-    names = item.names(command.data, command.quick)
-    datasets = _summaries(names, command.quick)
-    results = Results([], [])
-    if item.variants:
-        scale = dataclasses.replace(
-            extent.scale, precision=extent.scale.precision or default_precision(device)
-        )
-        cells = item.cells(names, scale)
-        where = "a Ray cluster" if command.engine == "ray" else f"a {device.upper()}"
-        say(f"{item.place}: {counted(len(cells), 'cell')} on {where}, below {command.cells or ROOT}")
-        if where == "a CPU" and not command.quick and (left := _unfinished(cells, command)):
-            say(f"warning: {left} of them not trained yet, which takes days without a GPU; --quick minutes")
-        results = _run(cells, command, session)
-    data = {short_name(name): load(name) for name in names} if item.needs_data else {}
-    # The datasets of the claims, run or not: few with --quick, unless --datasets names others.
-    whole = extent.item.names(command.data, command.quick and command.datasets is None)
-    evidence = Evidence.of(results.outcomes, [short_name(name) for name in whole], data)
-    provenance = _provenance(session.command_line, results.outcomes, begun)
-    report, claims = reproduction.report(extent, evidence, results, datasets, provenance)
-    writing.write(out, report)
-    tracked.show(results.outcomes, out, trackers, session.warn)
-    _print(report.headline, claims, results, out)
-    if "tensorboard" in trackers:
-        output(f"event files: {out / tracked.FOLDER}")
-    return 1 if results.failures else 0
-
-
-def _device(command: Reproduce) -> Device:
-    """The device of the cells: on a cluster, not that of this process."""
-    if command.engine == "local":
-        return use_device(command.device)
-    from cwbc.grids import ray_engine
-
-    use_device(None)
-    return command.device or ray_engine.offered(command.address)
-
-
-def _checked(command: Reproduce) -> Extent:
-    if (name := command.item) is None:
-        raise InputError(f"which item? {', '.join(ITEMS)}; `cwbc reproduce` alone lists them")
-    if name not in ITEMS:
-        raise unknown("item", name, ITEMS)
-    if command.steps is not None:
-        Training(steps=command.steps)
-    if command.seeds is not None:
-        seeds_of(command.seeds, "--seeds")
-    training = {
-        "--methods": command.methods,
-        "--seeds": command.seeds,
-        "--steps": command.steps,
-        "--precision": command.precision,
-        "--cells": command.cells,
-        "--track": command.track,
-    }
-    given = [option for option, value in training.items() if value is not None]
-    if given and not ITEMS[name].variants:
-        verb = "does" if len(given) == 1 else "do"
-        raise InputError(f"{', '.join(given)} {verb} nothing for {name}, which trains nothing")
-    if command.address is not None and command.engine != "ray":
-        raise InputError("--address is that of a Ray cluster; give --engine ray with it")
-    scale = QUICK if command.quick else FULL
-    steps, seeds = command.steps or scale.steps, command.seeds or scale.seeds
-    scale = dataclasses.replace(scale, steps=steps, seeds=seeds, precision=command.precision)
-    return Extent(ITEMS[name], command.data, command.quick, scale, _changes(command))
 
 
 def _names(text: str | None) -> list[str] | None:
     """The names in a list, in alphabetical order, without blanks and capitals."""
     return None if text is None else sorted({name.replace(" ", "").lower() for name in text.split(",")})
-
-
-def _changes(command: Reproduce) -> dict[str, str]:
-    datasets, methods = _names(command.datasets), _names(command.methods)
-    given = {
-        "--datasets": datasets and ",".join(datasets),
-        "--methods": methods and ",".join(methods),
-        "--seeds": command.seeds,
-        "--steps": command.steps,
-    }
-    return {option: str(value) for option, value in given.items() if value is not None}
-
-
-def _summaries(names: Sequence[str], quick: bool) -> dict[str, DatasetSummary]:
-    """The summary of every dataset; missing ones of ours are generated, at D4RL's size unless `quick`."""
-    found = {}
-    for name in names:
-        with gauge(PlainConsole(stderr=True), *activity(name)) as update:
-            if name in generated.CATALOGUE and store.find(name) is None:
-                generated.DatasetSpec.of(name, generated.DEFAULT_SIZE if quick else generated.FULL).generate(
-                    progress=update
-                )
-            found[name] = DatasetSummary.of(load(name))
-    return found
-
-
-def _unfinished(cells: Sequence[Cell], command: Reproduce) -> int:
-    """The number of unfinished cells; refused where they are finished in another precision."""
-    root, cache = Path(command.cells or ROOT), DatasetCache()
-    left = [each.cell for each in prepare(cells, root, {}, cache) if not each.is_finished()]
-    if command.precision is None and left:
-        ours, other = left[0].training.precision, default_precision("gpu")
-        others = [
-            dataclasses.replace(cell, training=dataclasses.replace(cell.training, precision=other))
-            for cell in left
-        ]
-        if there := sum(each.is_finished() for each in prepare(others, root, {}, cache)):
-            raise InputError(
-                f"of {len(left)} cells that are not finished in {ours}, {there} are in {other}, as GPUs "
-                f"train; give --precision {other} to take those, or --precision {ours} to train all of them"
-            )
-    return len(left)
-
-
-def _run(cells: Sequence[Cell], command: Reproduce, session: Session) -> Results:
-    run: Callable[..., Results] = engine.run
-    if command.engine == "ray":
-        from cwbc.grids import ray_engine
-
-        run = functools.partial(ray_engine.run, address=command.address, device=command.device)
-    notes = {"command": session.command_line, "preset": "small" if command.quick else "paper"}
-    root = Path(command.cells) if command.cells else ROOT
-    session.training = True  # from here on the first Ctrl-C saves the training
-    with shown(session.console) as show:
-        options = Options(progress=show, should_stop=session.is_stopping)
-        results = run(cells, root, notes=notes, options=options)
-    session.training = False
-    if session.is_stopping():  # at the very end: everything is saved
-        raise Interrupted
-    return results
 
 
 def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) -> dict[str, str]:
@@ -259,15 +229,3 @@ def _provenance(command_line: str, outcomes: Sequence[Outcome], begun: float) ->
         f"{time.time() - begun:,.0f} s for this command, in which {counted(new, 'cell')} finished"
     )
     return {"command": command_line, "cells trained by": "" if earlier == command_line else earlier} | known
-
-
-def _print(headline: str, claims: Sequence[Claim], results: Results, out: Path) -> None:
-    for claim in claims:
-        output(f"{claim.verdict}: {claim.text}")
-        output(f"    {claim.reason}")
-        for case in claim.cases:
-            output(f"    {reproduction.case_in_words(case)}")
-    for failure in results.failures:
-        say(f"failed: {failure} (in {failure.directory})")
-    output(headline)
-    output(f"report: {out / PAGE}")

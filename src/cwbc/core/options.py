@@ -25,7 +25,7 @@ def documented(kinds: Iterable[type]) -> dict[str, Option]:
         hints, lines = get_type_hints(kind), _arguments(inspect.getdoc(kind) or "")
         for field in dataclasses.fields(kind):
             if field.name in lines and field.name not in found:
-                found[field.name] = Option(field.name, _present(hints[field.name]), lines[field.name])
+                found[field.name] = Option(field.name, present(hints[field.name]), lines[field.name])
     return found
 
 
@@ -41,7 +41,8 @@ def _arguments(text: str) -> dict[str, str]:
     }
 
 
-def _present(kind: Any) -> Any:
+def present(kind: Any) -> Any:
+    """The type of a value that is not absent."""
     if get_origin(kind) not in (Union, types.UnionType):
         return kind
     (only,) = (each for each in get_args(kind) if each is not types.NoneType)
