@@ -52,7 +52,7 @@ class Pair:
     """A batch and as many Gymnasium environments, moved together and compared at every step."""
 
     def __init__(self, environment: str, count: int) -> None:
-        self.batch = make(environment, count, threads=2)
+        self.batch = Locomotion(ROBOTS[environment], count, threads=2)
         self.singles = [reference(environment) for _ in range(count)]
         self.observations = np.zeros((count, self.batch.observation_size))
         self.reset(np.arange(count), range(count))
@@ -126,7 +126,7 @@ def test_only_v4_pays_the_bonus_on_the_step_that_falls() -> None:
 
 def test_the_number_of_threads_changes_nothing() -> None:
     episodes = np.arange(5)
-    one, two = make("Walker2d-v5", 5, threads=1), make("Walker2d-v5", 5, threads=2)
+    one, two = (Locomotion(ROBOTS["Walker2d-v5"], 5, threads) for threads in (1, 2))
     np.testing.assert_array_equal(
         one.reset(episodes, range(5)), observations := two.reset(episodes, range(5))
     )

@@ -26,15 +26,13 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
         "medium-expert": [(medium, 0.5), (expert, 0.5)],
         "expert": [(expert, 1.0)],
     }
-    return recipes[quality] if quality in recipes else _replay(series, uniform)
-
-
-def _replay(series: Series, uniform: UniformPolicy) -> list[tuple[Actor, float]]:
-    """The learner up to medium: uniform actions first, then snapshot after snapshot."""
+    if quality in recipes:
+        return recipes[quality]
+    # medium-replay, the learner up to medium: uniform actions first, then snapshot after snapshot. A learner
+    # acts much as the nearest of its snapshots does.
     last = series.medium.steps
     passed = [one for one in series.snapshots if series.warmup < one.steps <= last]
     steps = np.array([one.steps for one in passed])
-    # A learner acts much as the nearest of its snapshots does.
     edges = [0, series.warmup, *((steps[1:] + steps[:-1]) / 2), last]
     actors: list[Actor] = [uniform, *map(series.policy, passed)]
     return list(zip(actors, (np.diff(edges) / last).tolist(), strict=True))

@@ -42,20 +42,15 @@ class Episode:
 
 
 def collect(
-    environment: str, stages: Sequence[Stage], threads: int = 0, progress: Progress = lambda steps: None
+    environment: str, stages: Sequence[Stage], progress: Progress = lambda steps: None
 ) -> list[list[Episode]]:
-    """The episodes of each stage, in the order of their numbers.
-
-    Args:
-        threads: for the physics; 0 takes every core.
-        progress: called with the number of steps done.
-    """
+    """The episodes of each stage, in the order of their numbers; progress is the number of steps done."""
     most = _MOST_COPIES if envs.is_batched(environment) else _MOST_SINGLES
     longest = envs.time_limit(environment) or 1
     wanted = sum(max(stage.episodes, -(-stage.steps // longest)) for stage in stages)
     count, done = max(1, min(most, wanted)), 0
     episodes: list[list[Episode]] = [[] for _ in stages]
-    with contextlib.closing(envs.make(environment, count, threads)) as simulator:
+    with contextlib.closing(envs.make(environment, count)) as simulator:
         while batch := _needed(stages, episodes, simulator.horizon)[:count]:
             finished = _run(simulator, stages, batch, done, progress)
             for (index, _), episode in zip(batch, finished, strict=True):

@@ -34,12 +34,8 @@ def _may_import(environment: str) -> bool:
     return not colon or module in _allowed or module in sys.modules
 
 
-def make(environment: Environment, count: int, threads: int = 0) -> Simulator:
-    """Copies of a Gymnasium environment, one per episode.
-
-    Args:
-        threads: for the physics of the batched robots; 0 uses every core.
-    """
+def make(environment: Environment, count: int) -> Simulator:
+    """Copies of a Gymnasium environment, one per episode."""
     # Here, so that the interface alone needs neither MuJoCo nor Gymnasium.
     from cwbc.envs import locomotion
 
@@ -50,9 +46,8 @@ def make(environment: Environment, count: int, threads: int = 0) -> Simulator:
                 f"that module, give --env {shlex.quote(environment)} (in Python, environment={environment!r} "
                 "or import it before)"
             )
-        robot = locomotion.ROBOTS.get(environment)
-        if robot is not None:
-            return locomotion.Locomotion(robot, count, threads)
+        if robot := locomotion.ROBOTS.get(environment):
+            return locomotion.Locomotion(robot, count)
     importlib.import_module(_MAZES)  # always, so that an unknown name is compared with theirs
     from cwbc.envs import gymnasium_copies
 

@@ -57,18 +57,17 @@ class Robot:
     reset_noise: float
     gaussian_velocities: bool = False  # whether the initial velocities are normal rather than uniform
     velocity_clip: float = math.inf  # in the observation only
-    # A healthy step has a reward of 1. Outside of open ranges of the torso's height and angle, an episode
-    # terminates; without them, it never does.
-    healthy: tuple[tuple[float, float], tuple[float, float]] | None = None
+    healthy: tuple[tuple[float, float], ...] = ()  # the torso's height and angle, else an episode terminates
     limit: float = math.inf  # on the magnitude of every position and velocity but the torso's position
-    bonus_on_fall: bool = False  # whether the terminating step has that reward too
+    bonus: float = 1.0  # reward for every healthy step
+    bonus_on_fall: bool = False  # whether the terminating step has the bonus too
 
 
 _HOPPER = Robot(
     "hopper.xml", 4, 1e-3, 5e-3, velocity_clip=10.0, healthy=((0.7, math.inf), (-0.2, 0.2)), limit=100.0
 )
 _WALKER2D = Robot("walker2d_v5.xml", 4, 1e-3, 5e-3, velocity_clip=10.0, healthy=((0.8, 2.0), (-1.0, 1.0)))
-_HALF_CHEETAH = Robot("half_cheetah.xml", 5, 0.1, 0.1, gaussian_velocities=True)
+_HALF_CHEETAH = Robot("half_cheetah.xml", 5, 0.1, 0.1, gaussian_velocities=True, bonus=0.0)
 ROBOTS = {
     "Hopper-v4": dataclasses.replace(_HOPPER, bonus_on_fall=True),
     "Hopper-v5": _HOPPER,
@@ -92,7 +91,9 @@ class Locomotion:
         with quiet_mujoco():
             model = mujoco.MjModel.from_xml_path(str(assets / robot.model))
         self._robot = robot
-        self.batch = Batch(model, count, threads or _cores())
+        # MuJoCo itself counts the cores of the whole machine, rather than those that this process may use.
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.batch = Batch(model, count, threads or cores)
         self._initial = model.qpos0.copy()  # [position]
         self._duration = model.opt.timestep * robot.frame_skip
         self._elapsed = np.zeros(count, np.int64)  # [episode]
@@ -137,7 +138,8 @@ class Locomotion:
         positions, velocities = self._positions[episodes], self._velocities[episodes]
         progress = (positions[:, 0] - before) / self._duration
         costs = self._robot.control_cost * np.square(actions).sum(axis=1)
-        healthy, bonuses = self._healthy(positions, velocities)
+        healthy = self._healthy(positions, velocities)
+        bonuses = self._robot.bonus * (healthy | self._robot.bonus_on_fall)
         truncated = self._elapsed[episodes] >= self.horizon
         observations = self._observe(positions, velocities)
         return Transition(observations, progress + bonuses - costs, ~healthy, truncated)
@@ -145,24 +147,17 @@ class Locomotion:
     def close(self) -> None:
         """Nothing to release: the threads end with the batch."""
 
-    def _healthy(self, positions: Floats, velocities: Floats) -> tuple[NDArray[np.bool_], Floats | float]:
-        """Which episodes do not terminate, and the bonus of each."""
+    def _healthy(self, positions: Floats, velocities: Floats) -> NDArray[np.bool_]:
+        """Which episodes do not terminate."""
         robot, healthy = self._robot, np.ones(len(positions), np.bool_)
-        if robot.healthy is None:
-            return healthy, 0.0
-        for (low, high), values in zip(robot.healthy, positions.T[1:3], strict=True):
+        for (low, high), values in zip(robot.healthy, positions.T[1:3], strict=False):
             healthy &= (low < values) & (values < high)
         if robot.limit < math.inf:
             healthy &= (np.abs(positions[:, 2:]) < robot.limit).all(axis=1)
             healthy &= (np.abs(velocities) < robot.limit).all(axis=1)
-        return healthy, 1.0 if robot.bonus_on_fall else healthy.astype(np.float64)
+        return healthy
 
     def _observe(self, positions: Floats, velocities: Floats) -> Floats:
         """All but the distance travelled, on which a policy must not depend."""
         clip = self._robot.velocity_clip
         return np.concatenate((positions[:, 1:], velocities.clip(-clip, clip)), axis=1)
-
-
-def _cores() -> int:
-    """The cores that this process may use; MuJoCo itself counts those of the whole machine."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

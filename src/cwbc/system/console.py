@@ -31,11 +31,7 @@ def output(text: str) -> None:
 
 
 def say(text: str, console: Console | None = None) -> None:
-    """Print a remark, to stderr.
-
-    Args:
-        console: one of stderr whose progress display the remark is printed above.
-    """
+    """Print a remark to stderr, above the progress display of a console of it."""
     console = console or PlainConsole(stderr=True)
     # A terminal wraps lines between words.
     console.print(printable(text), highlight=False, soft_wrap=not console.is_terminal, markup=False)

@@ -59,7 +59,7 @@ def write_together(
                 # Not tempfile: its files are private (0600) whatever the umask, also after the rename.
                 # An unpredictable name: two writers never share it, and nobody can place a link there before.
                 asides[path] = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
-                with _reported_as(path, asides[path]), create(asides[path]) as file:
+                with create(asides[path]) as file:
                     file.write(data.encode() if isinstance(data, str) else data)
                     file.flush()
                     os.fsync(file.fileno())
@@ -68,10 +68,15 @@ def write_together(
             path.unlink(missing_ok=True)
         for path in contents:
             if path in asides:
-                with _reported_as(path, asides[path]):
-                    os.replace(asides[path], path)
+                os.replace(asides[path], path)
             else:
                 path.unlink(missing_ok=True)
+    except OSError as error:
+        if not error.errno or str(error.filename) not in ("None", str(asides.get(path))):
+            raise
+        # For the file that is written, rather than for the temporary one beside it.
+        reason = f"cannot be written ({os.strerror(error.errno)})"
+        raise OSError(error.errno, reason, str(path)) from error
     finally:
         for aside in asides.values():
             with contextlib.suppress(OSError):
@@ -84,18 +89,6 @@ def _remove_stale(folder: Path, pattern: str) -> None:
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > _STALE:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-
-
-@contextlib.contextmanager
-def _reported_as(path: Path, aside: Path) -> Iterator[None]:
-    """Report errors for the file that is written, rather than for the temporary one beside it."""
-    try:
-        yield
-    except OSError as error:
-        if not error.errno or str(error.filename) not in ("None", str(aside)):
-            raise
-        reason = f"cannot be written ({os.strerror(error.errno)})"
-        raise OSError(error.errno, reason, str(path)) from error
 
 
 def create(path: Path) -> BinaryIO:

@@ -23,20 +23,13 @@ Progress = Callable[[int, int | None], None]  # called with how much is done, an
 
 @dataclasses.dataclass(frozen=True)
 class TaskProgress:
-    """How far a task is.
+    """How far a task is."""
 
-    Args:
-        title: names it among others; its speed counts from when the title is first shown. Empty for a whole.
-        total: None where it is not known.
-        unit: what is counted; "bytes" are shown as kB, MB and so on.
-        failed: how many of those done have failed.
-    """
-
-    title: str
+    title: str  # its speed counts from when it is first shown; empty for the whole of several tasks
     done: int = 0
-    total: int | None = None
-    unit: str = "steps"
-    failed: int = 0
+    total: int | None = None  # None where it is not known
+    unit: str = "steps"  # "bytes" are shown as kB, MB and so on
+    failed: int = 0  # of those done
 
     @property
     def count(self) -> str:
@@ -76,12 +69,7 @@ def gauge(console: Console, title: str, unit: str) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def display(console: Console, transient: bool = False, interval: float = PLAIN_INTERVAL) -> Iterator[Display]:
-    """A display of tasks, until they are done.
-
-    Args:
-        transient: leave nothing behind on a terminal, and elsewhere no last line unless others were printed.
-        interval: seconds between plain lines, at the least.
-    """
+    """A display of tasks, until they are done; a transient one leaves no last line if it is the only."""
     shown = Display(console, interval)
     if console.is_terminal:
         with Live(shown, console=console, transient=transient, refresh_per_second=4):
@@ -107,11 +95,7 @@ class Display:
     def show(
         self, tasks: Sequence[TaskProgress], overall: TaskProgress | None = None, remark: str = ""
     ) -> None:
-        """Replace what is shown, as often as one likes.
-
-        Args:
-            overall: what the tasks are parts of; its speed counts from when one of them is under way.
-        """
+        """Replace what is shown; the speed of the whole (`overall`) counts from when a task is under way."""
         now, paces, self._paces = time.monotonic(), self._paces, {}
         self._tasks = [*([overall] if overall else []), *tasks[:_MOST_ROWS]]
         for task in self._tasks:

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically
 
+Tensors = dict[str, NDArray[Any]]  # by their names
+
 CHECKPOINT = "checkpoint.safetensors"  # in a run directory
 FORMAT = 2  # 1 had no checksums
 _KEY = "cwbc"  # where the description stands among the file's metadata
@@ -28,19 +30,15 @@ _UNREADABLE = (
 )  # fmt: skip
 
 
-def flatten(prefix: str, tree: Any) -> dict[str, NDArray[Any]]:
+def flatten(prefix: str, tree: Any) -> Tensors:
     """The leaves of a tree of arrays by their path, copied to the host."""
     import jax  # only here: reading a file does not need it
 
     return {name: np.asarray(leaf) for name, leaf in _named(prefix, jax.device_get(tree)).items()}
 
 
-def unflatten(path: Path, prefix: str, like: Any, tensors: dict[str, NDArray[Any]]) -> Any:
-    """The tree with the structure of `like` from flattened tensors; names, kinds and shapes are compared.
-
-    Args:
-        path: of the tensors, for the error.
-    """
+def unflatten(path: Path, prefix: str, like: Any, tensors: Tensors) -> Any:
+    """The tree with the structure of `like` from flattened tensors; names, kinds and shapes are compared."""
     import jax
 
     wanted = _named(prefix, like)
@@ -79,7 +77,7 @@ def check_tensor(
 
 def write(
     path: Path,
-    tensors: dict[str, NDArray[Any]],
+    tensors: Tensors,
     description: dict[str, Any],
     before_replacing: Callable[[], None] = lambda: None,
 ) -> None:
@@ -91,14 +89,8 @@ def write(
     write_atomically(path, safetensors.numpy.save(contiguous, metadata), before_replacing)
 
 
-def read(
-    path: Path, wanted: Callable[[str], bool] = lambda name: True
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The tensors and the description of a file that `write` wrote, compared with their checksums.
-
-    Args:
-        wanted: whether a tensor is read, by its name.
-    """
+def read(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> tuple[Tensors, dict[str, Any]]:
+    """The wanted tensors and the description that `write` wrote, compared with their checksums."""
     with _opened(path) as (file, description, hashes):
         tensors = {}
         for name in filter(wanted, file.keys()):

@@ -12,19 +12,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is
 from cwbc.system.errors import InputError
 
 _LARGEST = 2**63  # whole numbers beyond it fit into no array
-_SIMPLE = {
-    str: "a text", bool: "true or false", int: "a whole number", float: "a number", type(None): "null",
-}  # fmt: skip
+_SIMPLE = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", type(None): "null"}
 
 
 def decode(kind: Any, value: Any, place: str) -> Any:
-    """A JSON value as a value of a kind (a type hint).
+    """A JSON value as a value of a kind (a type hint); errors name the place.
 
     A dataclass takes exactly its fields, of which those with defaults may be absent; `kind`, where given, is
     its name. A TypedDict may have further keys.
-
-    Args:
-        place: of the value, for the error.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
