@@ -139,6 +139,15 @@ def test_images_come_back_from_the_store_and_an_export() -> None:
     np.testing.assert_array_equal(vectors.observations, FRAMES.reshape(STEPS, -1))
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_export_to_minari_loses_no_detail(channels: int) -> None:
+    frames = np.random.default_rng(0).integers(0, 256, (6, 32, 32, channels), dtype=np.uint8)
+    last = np.arange(6) == 5
+    data = from_arrays("noise", frames, np.zeros((6, 1)), np.arange(6), last, ~last & False)
+    back = load(minari.export(data, "noise-v0"))
+    np.testing.assert_array_equal(back.observations, frames.reshape(6, -1))
+
+
 def warned(data: Trajectories) -> list[str]:
     return [issue.sentence() for issue in Recording(data, Origin("frames")).warnings()]
 

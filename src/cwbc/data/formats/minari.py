@@ -254,6 +254,7 @@ def _write(data: Trajectories, path: Path, dataset_id: str) -> None:
         action_space=_action_space(data),
         env_spec=_specification(data),
         data_format="hdf5",
+        jpeg_encoding=False,  # it loses detail, and does not know images of one channel
     )
     version = importlib.metadata.version("cwbc")
     storage.update_metadata(
