@@ -1,4 +1,4 @@
-"""Getting at data: made on the spot, read from HDF5, imported from Parquet."""
+"""Getting at data: generated, read from HDF5, imported from Parquet."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cpu_making() -> Iterator[Row]:
     took = seconds(lambda: recipes.generate(series, name, "medium-replay", MADE_STEPS))
     limit += open_loop(series.environment, MADE_COPIES, sample)
     yield Row(
-        f"making {name}",
+        f"generating {name}",
         took,
         "s",
         limit / 2 * MADE_STEPS / (sample * MADE_COPIES),
@@ -96,9 +96,9 @@ def cpu_importing(rows: int = 10_000_000) -> Iterator[Row]:
         before = seconds(lambda: pyarrow.parquet.read_table(path))
         environment = os.environ | {"CWBC_DATA": directory}
         command = [sys.executable, "-c", IMPORT, str(path)]
-        told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
         after = seconds(lambda: pyarrow.parquet.read_table(path))
-    took, peak = float(told.split()[0]), float(told.split()[1])
+    took, peak = float(printed.split()[0]), float(printed.split()[1])
     yield Row(
         "Parquet, ten million rows",
         took,

@@ -124,7 +124,7 @@ def _gpu_rows(name: str, trainee: Trainee, compiling: float, step: float, target
     yield Row(f"{name}: a step", 1e3 * step, "ms")
     yield Row(f"{name}: compiling", compiling, "s")
     if fraction := trainee.data.episodes.most_selected:
-        yield Row(f"{name}: windows that are raised", 100 * fraction, "%")
+        yield Row(f"{name}: windows with return noise", 100 * fraction, "%")
     yield Row(
         f"{name}: matrix products",
         flops / step / 1e12,

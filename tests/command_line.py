@@ -31,7 +31,7 @@ def run(*arguments: str | Path) -> int:
 
 def modules_of(code: str) -> set[str]:
     """The packages beyond Python's own that a program has imported when it ends."""
-    tell = "print(*{name.split('.')[0] for name in {*sys.modules} - before} - sys.stdlib_module_names)"
-    program = f"import sys\nbefore = {{*sys.modules}}\ntry: {code}\nfinally: {tell}"
+    report = "print(*{name.split('.')[0] for name in {*sys.modules} - before} - sys.stdlib_module_names)"
+    program = f"import sys\nbefore = {{*sys.modules}}\ntry: {code}\nfinally: {report}"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return set(ended.stdout.splitlines()[-1].split())

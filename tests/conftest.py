@@ -34,12 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports with empty PNG files, to draw which takes longer than all else in a report."""
+    """Reports with empty PNG files: drawing these takes longer than the rest of a report."""
     monkeypatch.setattr("cwbc.reports.report.picture", lambda *_: b"")
 
 
 def logged(*rewards: ArrayLike, name: str = "logged", **settings: Any) -> Trajectories:
-    """One episode per sequence of rewards; observations and actions tell the row that they stand in."""
+    """One episode per sequence of rewards; observations and actions contain the number of their row."""
     episodes = [np.asarray(each, np.float64) for each in rewards]
     steps = np.concatenate(episodes)
     rows = np.arange(len(steps))

@@ -24,7 +24,7 @@ class Answer:
     stalls: bool = False  # it does not end: nothing more comes
     dribbles: bool = False  # a byte at a time comes, and there is always another one
     ranges: bool = True
-    length: bool = True  # Content-Length is told
+    length: bool = True  # Content-Length is sent
     chunked: bool = False
     etag: str | None = '"one"'
     modified: str | None = "Mon, 05 Jul 2021 10:00:00 GMT"
@@ -54,7 +54,7 @@ class Host(ThreadingHTTPServer):
         return [request.get("Range") for request in self.requests]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are part of the play."""
+        """Clients may disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -77,11 +77,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer, body)
 
     def _place(self, answer: Answer) -> tuple[int, int]:
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        requested = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         same = self.headers.get("If-Range") in (answer.etag, answer.modified) or not answer.checks
-        if not asked or not answer.ranges or not same:
+        if not requested or not answer.ranges or not same:
             return 200, 0
-        start = int(asked[1])
+        start = int(requested[1])
         return (206, start) if start < len(self.server.body) else (416, start)
 
     def _facts(self, answer: Answer, status: int, start: int, length: int) -> list[tuple[str, str]]:

@@ -50,8 +50,8 @@ def test_a_run_directory_is_evaluated_over_the_default_sweep(
 
 
 def test_seeds_may_be_numpy_s(tmp_path: Path) -> None:
-    kept = cwbc.train(DATA, "bc", seeds=np.array([4, 2]), directory=tmp_path / "bc", **TINY)  # type: ignore[arg-type]
-    assert kept.seeds == (4, 2)
+    trained = cwbc.train(DATA, "bc", seeds=np.array([4, 2]), directory=tmp_path / "bc", **TINY)  # type: ignore[arg-type]
+    assert trained.seeds == (4, 2)
     assert cwbc.train(DATA, "bc", seeds=np.int64(2), **TINY).seeds == (0, 1)  # type: ignore[arg-type]
 
 

@@ -62,20 +62,20 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
 
 
 def test_the_other_engine_is_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {}
+    called: dict[str, Any] = {}
 
     def run(cells: object, root: object, **named: Any) -> Results:
-        asked.update(named, cells=cells, root=root)
+        called.update(named, cells=cells, root=root)
         return Results([], [])
 
     monkeypatch.setattr("cwbc.grids.ray_engine.run", run)
     cells = toy_cells("toy.hdf5", 1)
     cwbc.run(cells, "there", engine="ray", address="head:6379")
-    assert (asked["cells"], asked["root"], asked["address"]) == (cells, "there", "head:6379")
-    assert asked["options"].should_stop() is False
+    assert (called["cells"], called["root"], called["address"]) == (cells, "there", "head:6379")
+    assert called["options"].should_stop() is False
 
     def stopped(*_: object, **named: Any) -> Results:
-        signal.raise_signal(signal.SIGINT)  # when nobody asks any more
+        signal.raise_signal(signal.SIGINT)  # when nothing polls any more
         return Results([], [])
 
     monkeypatch.setattr("cwbc.grids.ray_engine.run", stopped)
