@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwbc.data import d4rl, files, generated, minari, store
+from cwbc.data import d4rl, generated, minari, store
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions
 from cwbc.data.sources import DatasetSource
 from cwbc.system.errors import InputError
@@ -20,15 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCES", "activity", "is_reserved", "load", "read", "stored_name"]
 
-# In the order in which a name is looked up; one that looks like a path is looked up as a file first.
-SOURCES: tuple[DatasetSource, ...] = (
-    store.SOURCE,
-    generated.SOURCE,
-    d4rl.SOURCE,
-    files.SOURCE,
-    minari.SOURCE,
-)
 NO_ENVIRONMENT = "none"
+_READERS = {
+    "hdf5": ("hdf5", "read"),
+    "npz": ("arrays", "read_npz"),
+    "parquet": ("arrow", "read_parquet"),
+    "csv": ("arrow", "read_csv"),
+}  # the module of data.formats and its function
+_SIGNATURES = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+_SUFFIXES = {
+    ".hdf5": "hdf5", ".h5": "hdf5", ".npz": "npz", ".parquet": "parquet", ".csv": "csv", ".tsv": "csv"
+}  # fmt: skip
+_COMPRESSED = (".gz", ".bz2", ".zst")
+_PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 
 
 def load(
@@ -62,8 +68,9 @@ def read(
     with protection.at_most(max_gigabytes):
         if (source := _source_of(name)) is None:
             raise _unknown(name)
-        if options != BY_NAME and not source.tables:
-            raise files.options_not_allowed(name)
+        if options != BY_NAME and (source is not _FILES or minari.is_dataset(Path(name))):
+            roles = f"the columns of {name} have their roles already"
+            raise InputError(f"{roles}; column options are for tables only")
         recording = source.read(name, options, progress)
     data = recording.data
     if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
@@ -81,7 +88,7 @@ def read(
 def activity(dataset: str | os.PathLike[str]) -> tuple[str, str]:
     """What reading a dataset does, in words, and the unit of its progress."""
     name = os.fspath(dataset)
-    verb, unit = (_source_of(name) or files.SOURCE).activity
+    verb, unit = (_source_of(name) or _FILES).activity
     return f"{verb} {name}", unit
 
 
@@ -99,14 +106,15 @@ def is_reserved(name: str) -> bool:
 def _source_of(name: str) -> DatasetSource | None:
     # A bare word is a name first, also where a folder has that name; ./word is the folder.
     bare = Path(name).name == name and not Path(name).suffix
-    order = SOURCES if bare else (files.SOURCE, *SOURCES)
+    order = SOURCES if bare else (_FILES, *SOURCES)
     return next((source for source in order if source.has(name)), None)
 
 
 def _unknown(name: str) -> InputError:
     if hint := next(filter(None, (source.hint(name) for source in SOURCES)), None):
         return InputError(hint)
-    beside, is_file = files.beside(name), Path(name).suffix in files.SUFFIXES
+    is_file = Path(name).suffix in _SUFFIXES
+    beside = sorted(str(path) for path in Path(name).parent.glob("*") if path.suffix in _SUFFIXES)
     hint = "; `cwbc data list` shows the available ones"
     names = {*beside, *(known for source in SOURCES for known in source.names())}
     if near := difflib.get_close_matches(name, sorted(names), n=3):
@@ -114,3 +122,62 @@ def _unknown(name: str) -> InputError:
     elif is_file:
         hint = f"; beside it: {', '.join(beside[:5])}" if beside else ""
     return InputError(f"unknown dataset {name!r}{': no such file' * is_file}{hint}")
+
+
+def _has_file(name: str) -> bool:
+    """Whether there is a file, or a folder with a dataset."""
+    path = Path(name)
+    if path.is_dir():
+        return minari.is_dataset(path) or any(path.rglob("*.parquet"))
+    return path.exists()
+
+
+def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+    """The episodes of a file or folder; its name may imply the environment, as D4RL's do."""
+    path = Path(name)
+    if minari.is_dataset(path):
+        from cwbc.data.formats import minari as reader
+
+        recording = reader.read(path)
+    else:
+        module, function = _READERS["parquet" if path.is_dir() else _format(path)]
+        reading = getattr(importlib.import_module(f"cwbc.data.formats.{module}"), function)
+        recording = reading(path, options, progress)
+    data = recording.data
+    if data.environment is not None:
+        return recording
+    sizes = (math.prod(data.observations.shape[1:]), 0 if data.discrete else data.action_size)
+    data = data.described(environment=d4rl.environment_of(path.stem, *sizes))
+    return dataclasses.replace(recording, data=data)
+
+
+def _format(path: Path) -> str:
+    """The format of a file by its first bytes, or else by its name."""
+    from cwbc.data.formats.protection import check_regular
+
+    check_regular(path)
+    with path.open("rb") as file:
+        start = file.read(4)
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
+    suffix = suffixes[-1] if suffixes else ""
+    if not start:
+        raise InputError(f"{path} is empty; expected one row per step")
+    if found := _SIGNATURES.get(start) or _SUFFIXES.get(suffix):
+        return found
+    if suffix in (".pkl", ".pickle", ".pt") or start[:2] in _PICKLES:
+        raise InputError(
+            f"{path} looks like a pickle, which runs code when it is loaded, and is never read; "
+            "write its arrays with numpy.savez"
+        )
+    raise InputError(f"{path}: unknown format; expected HDF5, NPZ, Parquet (.parquet) or CSV (.csv)")
+
+
+def _folder_hint(name: str) -> str | None:
+    hint = f"{name} is a folder with neither Parquet files nor a Minari dataset in it"
+    return hint if Path(name).is_dir() else None
+
+
+# Files and folders of the user: HDF5, NPZ, Parquet, CSV, or in Minari's layout.
+_FILES = DatasetSource(has=_has_file, read=_read_file, hint=_folder_hint)
+# In the order in which a name is looked up; one that looks like a path is looked up as a file first.
+SOURCES = (store.SOURCE, generated.SOURCE, d4rl.SOURCE, _FILES, minari.SOURCE)

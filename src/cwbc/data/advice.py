@@ -18,20 +18,11 @@ MISSING_ENDS = 0.05  # the fraction of the steps after the last episode end that
 
 
 def advice(statistics: Statistics, dataset: str | None = None) -> list[str]:
-    """What matters before training, the most important first; the last line is the next command.
-
-    Args:
-        dataset: the dataset in that command; by default its name.
-    """
+    """What matters before training, most important first; the last line is the next command on `dataset`."""
     s = statistics
     about_returns = () if s.returns.equal else (*_on_sampling(s), *_on_returns(s))
-    return [
-        *_on_episodes(s),
-        *about_returns,
-        *_on_dimensions(s),
-        *_on_environment(s),
-        _next(s, dataset or s.name),
-    ]
+    rest = (*_on_dimensions(s), *_on_environment(s), _next(s, dataset or s.name))
+    return [*_on_episodes(s), *about_returns, *rest]
 
 
 def _on_episodes(s: Statistics) -> Iterator[str]:

@@ -17,8 +17,7 @@ from cwbc.system.errors import InputError, UnavailableError
 def fitted(recording: Recording, acting: bool = False) -> Recording:
     """The recording with the actions of its environment; other dimensions are an error in it.
 
-    Args:
-        acting: the environment is needed, so one that is not available here is refused.
+    When `acting`, the environment is needed: one that is not available here is refused.
     """
     data, environment = recording.data, recording.data.environment
     issues = list(recording.issues)

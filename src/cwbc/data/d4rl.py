@@ -1,7 +1,4 @@
-"""The D4RL datasets that can be downloaded: the address of each, and what identifies it.
-
-numpy is imported only where a dataset is read: listing them does not need it.
-"""
+"""The D4RL datasets that can be downloaded: the address of each, and what identifies it."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from cwbc.data import store
 from cwbc.data.sources import DatasetSource, Offer, Remote, size_text
 from cwbc.system.errors import InputError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # listing datasets needs no numpy, so nothing that imports it is imported here
     from cwbc.core.trajectories import Trajectories
     from cwbc.data.checks import Recording
     from cwbc.system.progress import Progress

@@ -1,7 +1,4 @@
-"""Datasets generated on this machine, by behaviour policies of the package or of the user.
-
-numpy is imported only where a dataset is generated: listing them does not need it.
-"""
+"""Datasets generated on this machine, by behaviour policies of the package or of the user."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from cwbc.data import store
 from cwbc.data.sources import DatasetSource, Offer
 from cwbc.system.errors import InputError, unknown
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # listing datasets needs no numpy, so nothing that imports it is imported here
     from cwbc.behaviours.snapshots import Series
     from cwbc.system.progress import Progress
 

@@ -50,7 +50,6 @@ class DatasetSource:
     remote: Remote | None = None
     activity: tuple[str, str] = ("reading", "values")  # what `read` does, and the unit of its progress
     reserved: bool = False  # no other dataset may have one of its names
-    tables: bool = False  # its datasets are tables, whose columns can be named by ColumnOptions
 
 
 def size_text(count: float) -> str:

@@ -1,7 +1,4 @@
-"""Datasets stored under names, each with a manifest that describes it and a hash that it must match.
-
-numpy is imported only where a dataset is read or written: listing the store does not need it.
-"""
+"""Datasets stored under names, each with a manifest that describes it and a hash that it must match."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from cwbc.system.errors import InputError, unknown
 from cwbc.system.files import LOCK, is_aside, locked, replace_atomically, write_atomically
 from cwbc.system.typed_json import decode
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # listing datasets needs no numpy, so nothing that imports it is imported here
     from cwbc.core.trajectories import Trajectories
     from cwbc.data.checks import Recording
 

@@ -39,9 +39,7 @@ def array_table(
 ) -> StepTable:
     """Arrays with one row per step: each is a column; of two dimensions, a column of lists.
 
-    Args:
-        fetch: reads one of them.
-        stored: the bytes of the file with the arrays; None where they are in memory.
+    `fetch` reads one of them; `stored` are the bytes of their file, None where they are in memory.
     """
     shapes = (described[name][0] for name in ("rewards", "reward") if name in described)
     per_step: tuple[int, ...] = next(filter(None, shapes), ())

@@ -54,11 +54,7 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
 
 
 def write(path: Path, data: Trajectories) -> None:
-    """Write the episodes in D4RL's layout, which most tools for offline reinforcement learning read.
-
-    Args:
-        path: a file of our own, which is replaced.
-    """
+    """Write the episodes in D4RL's layout, which most tools read; a file of our own there is replaced."""
     last = np.zeros(data.steps, bool)
     last[data.starts + data.lengths - 1] = True
     terminated = np.repeat(data.terminated, data.lengths)
@@ -89,8 +85,7 @@ def write(path: Path, data: Trajectories) -> None:
 def check_arrays(path: Path, file: h5py.File, unproved: int) -> int:
     """The bytes that all arrays of a file expand to; refuses arrays that the file does not contain.
 
-    Args:
-        unproved: bytes that an array may have without as many in the file, as one that was never written.
+    One of up to `unproved` bytes may have fewer in the file, as one that was never written.
     """
     sizes: list[int] = []
 

@@ -48,11 +48,7 @@ class _Metadata(TypedDict):
 
 
 def read(path: Path, name: str | None = None) -> Recording:
-    """Every episode of a dataset, numbered as Minari does.
-
-    Args:
-        name: of the dataset; without it, its id.
-    """
+    """Every episode of a dataset, numbered as Minari does; without a name, its id is the name."""
     try:
         with without_warnings(), decoding(path, _FORMAT):
             need_extra("minari", "minari", "Minari datasets")
