@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +78,9 @@ def _download(
         # A copy may be compressed differently, but not be another file altogether.
         most = {} if published.bytes is None else {"most": 2 * published.bytes}
         network.download(url, part, progress, **most)
-        file_hash, first = network.file_hash(part), store.readable(published.name)
+        first = store.readable(published.name)
+        with part.open("rb") as file:
+            file_hash = hashlib.file_digest(file, "sha256").hexdigest()
         try:
             data = read(published, part).trusted()
             hashes = (first.download_hash, first.content_hash) if first else ()

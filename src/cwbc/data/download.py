@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import email.utils
-import hashlib
 import http.client
 import json
 import os
@@ -83,12 +82,6 @@ def discard(path: Path) -> None:
     """Remove a partial or unwanted download and its note, or the note alone once the file was moved."""
     path.unlink(missing_ok=True)
     _note(path).unlink(missing_ok=True)
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class _InterruptedError(Exception):

@@ -102,21 +102,13 @@ def put(written: Path, folder: Path, replaced: Path) -> None:
         raise
 
 
-@contextlib.contextmanager
-def without_warnings() -> Iterator[None]:
-    """Suppress Minari's warnings about every field that is left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def download(dataset_id: str, overwrite: bool = False) -> None:
     """Download a dataset from Minari's remote to Minari's own folder; an existing one stays."""
     check_id(dataset_id)
     if has(dataset_id) and not overwrite:
         return
     check_place(dataset_id, overwrite)
-    with without_warnings():
+    with warnings.catch_warnings(action="ignore"):
         minari = need_extra("minari", "minari", "Minari datasets")
     root().mkdir(parents=True, exist_ok=True)
     # Aside: Minari would take an incomplete dataset in its folder for a complete one.
@@ -144,7 +136,8 @@ def _quiet() -> Iterator[None]:
     """Suppress what a download prints; its progress bars are for terminals."""
     aside = io.StringIO()
     errors = sys.stderr if sys.stderr.isatty() else aside
-    with without_warnings(), contextlib.redirect_stdout(aside), contextlib.redirect_stderr(errors):
+    no_warnings = warnings.catch_warnings(action="ignore")
+    with no_warnings, contextlib.redirect_stdout(aside), contextlib.redirect_stderr(errors):
         yield
 
 

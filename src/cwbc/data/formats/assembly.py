@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Roles, StepColumn, StepTable, assign
-from cwbc.data.formats.segmentation import EpisodeRows, segment
+from cwbc.data.formats.segmentation import segment
 from cwbc.data.issues import DataError, Issue
 from cwbc.data.store import contained
 from cwbc.system.progress import Progress
@@ -38,22 +38,27 @@ def assemble(
         if roles is None or any(issue.column == roles.step.name for issue in issues if roles.step):
             raise DataError(table.origin.source, issues)
     try:
-        episodes = segment(table, roles)
-        data = _trajectories(table, name, roles, episodes, progress)
+        origin, episodes, found = segment(table, roles)
+        data = _trajectories(table, name, roles, origin.rows, episodes, progress)
     except DataError as error:
         raise DataError(table.origin.source, [*issues, *error.issues]) from error
-    issues += episodes.issues
+    issues += found
     if data.unfinished_steps:
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
         issues.append(Issue("warning", what, "they are excluded", count=data.unfinished_steps))
-    return Recording(data, episodes.origin, tuple(issues))
+    return Recording(data, origin, tuple(issues))
 
 
 def _trajectories(
-    table: StepTable, name: str, roles: Roles, episodes: EpisodeRows, progress: Progress | None
+    table: StepTable,
+    name: str,
+    roles: Roles,
+    order: NDArray[np.int64] | None,
+    episodes: dict[str, Any],
+    progress: Progress | None,
 ) -> Trajectories:
     """The values of a table in the order of its episodes."""
-    finished, order = int(episodes.lengths.sum()), episodes.origin.rows
+    finished = int(episodes["lengths"].sum())
     total = table.rows * sum(c.width or 1 for c in (*roles.observations, *roles.actions, roles.reward))
     done = 0
 
@@ -75,9 +80,7 @@ def _trajectories(
         observations=observations[..., None] if observations.ndim == 3 else observations,  # one channel
         actions=_discrete(table, roles.actions[0], actions[:, 0], order) if roles.discrete else actions,
         rewards=matrix((roles.reward,), np.float32)[:, 0],
-        starts=episodes.starts,
-        lengths=episodes.lengths,
-        terminated=episodes.terminated,
+        **episodes,
         unfinished_steps=table.rows - finished,
         observation_names=_names(roles.observations),
         action_names=_names(roles.actions),

@@ -7,6 +7,7 @@ import copy
 import importlib.metadata
 import json
 import math
+import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, TypedDict
@@ -22,7 +23,7 @@ from cwbc.data.checks import Recording, has_images
 from cwbc.data.formats.hdf5 import check_arrays
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.data.issues import Issue, Origin
-from cwbc.data.minari import check_id, check_place, put, root, without_warnings
+from cwbc.data.minari import check_id, check_place, put, root
 from cwbc.data.store import contained
 from cwbc.envs import observations
 from cwbc.system.errors import InputError, need_extra
@@ -50,7 +51,7 @@ class _Metadata(TypedDict):
 def read(path: Path, name: str | None = None) -> Recording:
     """Every episode of a dataset, numbered as Minari does; without a name, its id is the name."""
     try:
-        with without_warnings(), decoding(path, _FORMAT):
+        with warnings.catch_warnings(action="ignore"), decoding(path, _FORMAT):
             need_extra("minari", "minari", "Minari datasets")
             return _read(path / "data", name or str(path), name)
     except FileNotFoundError as error:  # of one episode: the folder itself exists
@@ -95,7 +96,9 @@ def _read(path: Path, source: str, name: str | None) -> Recording:
     lengths = np.array([len(block[0]) for block in blocks], np.int64)
     observed, actions, rewards, terminations = map(np.concatenate, zip(*blocks, strict=True))
     starts, discrete = np.cumsum(lengths) - lengths, isinstance(action_space, spaces.Discrete)
-    environment, time_limit = _environment(metadata)
+    # From the metadata alone: "module:Name" would import the module, and a file must not choose what is run.
+    spec = json.loads(metadata.get("env_spec") or "{}")
+    environment, limit = spec.get("id"), spec.get("max_episode_steps")
     data = Trajectories(
         name=name or contained(metadata["dataset_id"]),
         observations=observed,
@@ -104,8 +107,8 @@ def _read(path: Path, source: str, name: str | None) -> Recording:
         starts=starts,
         lengths=lengths,
         terminated=terminations[starts + lengths - 1, 0].astype(bool),
-        environment=environment,
-        time_limit=time_limit,
+        environment=environment if isinstance(environment, str) and ":" not in environment else None,
+        time_limit=limit if isinstance(limit, int) and limit > 0 else None,
         action_count=int(action_space.n) if discrete else None,
         observation_names=observations.names(space),
     )
@@ -209,20 +212,11 @@ def _column(episode: dict[str, Any], name: str, count: int) -> NDArray[Any]:
     return values.reshape(count, 1)
 
 
-def _environment(metadata: dict[str, Any]) -> tuple[str | None, int | None]:
-    """Id and time limit of the environment, from the metadata alone."""
-    spec = json.loads(metadata.get("env_spec") or "{}")
-    name, limit = spec.get("id"), spec.get("max_episode_steps")
-    # "module:Name" would import the module: a file must not choose what is run.
-    known = isinstance(name, str) and ":" not in name
-    return name if known else None, limit if isinstance(limit, int) and limit > 0 else None
-
-
 def export(data: Trajectories, dataset_id: str, overwrite: bool = False) -> Path:
     """Write a dataset to Minari's own folder."""
     check_id(dataset_id)
     check_place(dataset_id, overwrite)
-    with without_warnings():
+    with warnings.catch_warnings(action="ignore"):  # about every field that is left out
         need_extra("minari", "minari", "Minari datasets")
         from minari.namespace import create_namespace, list_local_namespaces
 

@@ -17,19 +17,11 @@ _ENDS = ("terminated", "truncated", "done")
 _Flags = dict[str, NDArray[np.bool_]]  # [row] by role
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class EpisodeRows:
-    """The rows of a table in the order of their episodes."""
+def segment(table: StepTable, roles: Roles) -> tuple[Origin, dict[str, Any], list[Issue]]:
+    """The episodes of a table, by a column that names them or by flags on their last steps.
 
-    origin: Origin
-    starts: NDArray[np.int64]  # [episode]
-    lengths: NDArray[np.int64]  # [episode]
-    terminated: NDArray[np.bool_]  # [episode]
-    issues: tuple[Issue, ...]
-
-
-def segment(table: StepTable, roles: Roles) -> EpisodeRows:
-    """The episodes of a table: by a column that names them, or by flags on their last steps."""
+    They are where their steps come from, arrays of Trajectories, and issues.
+    """
     flags = {name: _flags(table, column) for name in _ENDS if (column := getattr(roles, name)) is not None}
     steps = None if roles.step is None else _steps(table, roles.step)
     order: NDArray[np.int64] | None = None
@@ -62,8 +54,9 @@ def segment(table: StepTable, roles: Roles) -> EpisodeRows:
     terminated = flags.get("terminated", flags.get("done", np.zeros(table.rows, bool)))
     if "terminated" not in flags and "truncated" in flags:
         terminated = terminated & ~flags["truncated"]
-    issues = (*_step_issues(origin, starts, roles, steps), *_end_issues(origin, starts, last, roles, flags))
-    return EpisodeRows(origin, starts, lengths, terminated[last if order is None else order[last]], issues)
+    terminated = terminated[last if order is None else order[last]]
+    issues = [*_step_issues(origin, starts, roles, steps), *_end_issues(origin, starts, last, roles, flags)]
+    return origin, {"starts": starts, "lengths": lengths, "terminated": terminated}, issues
 
 
 def _last_rows(table: StepTable, roles: Roles, flags: _Flags) -> NDArray[np.intp]:
