@@ -18,8 +18,8 @@ from cwbc.core.regularizers import Conservative
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn
 from cwbc.data.statistics import DatasetStatistics
+from cwbc.reports.dataset_charts import description_chart
 from cwbc.reports.description import _bar, _formatter, show
-from cwbc.reports.description_chart import description_chart
 from cwbc.reports.png import draw, save
 from cwbc.system.errors import InputError
 

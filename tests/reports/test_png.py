@@ -15,9 +15,8 @@ from PIL import Image
 
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.charts import Axis, Chart, EstimateRow, interval_chart
+from cwbc.reports.dataset_charts import reliability_chart, sampled_chart, training_chart
 from cwbc.reports.png import DOTS_PER_INCH, draw, picture, to_png
-from cwbc.reports.reliability_chart import reliability_chart
-from cwbc.reports.training_charts import sampled_chart, training_chart
 from cwbc.results.intervals import interval
 from cwbc.results.sweeps import Sweep
 

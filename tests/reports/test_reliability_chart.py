@@ -11,7 +11,7 @@ import pytest
 from pages import DATASET, Read, html, once, sweep
 
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.reliability_chart import reliability_chart
+from cwbc.reports.dataset_charts import reliability_chart
 from cwbc.reports.svg import NARROW, WIDE, Size, drawing
 
 TARGETS = (1500.0, 3200.0, 6400.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pages import DATASET, Read, history, html
 
-from cwbc.reports.training_charts import distinct_weightings, loss_curves, sampled_chart, training_chart
+from cwbc.reports.dataset_charts import distinct_weightings, loss_curves, sampled_chart, training_chart
 
 NAN = float("nan")
 HISTORIES = {
@@ -47,13 +47,13 @@ def test_a_training_that_was_shorter_ends_earlier() -> None:
 
 def test_methods_with_one_weighting_share_a_line() -> None:
     found = distinct_weightings(HISTORIES, DATASET)
-    assert [(weighted.name, weighted.sampled) for weighted in found] == [
-        ("by length: bc, rvs", (0.5, 0.5)),
-        ("by return: rvs+w", (0.1, 0.9)),
-        ("the best 10\u00a0%: rvs+f", (0.0, 1.0)),
-    ]
+    assert found == {
+        "by length: bc, rvs": (["bc", "rvs"], (0.5, 0.5)),
+        "by return: rvs+w": (["rvs+w"], (0.1, 0.9)),
+        "the best 10\u00a0%: rvs+f": (["rvs+f"], (0.0, 1.0)),
+    }
     many = {str(i): HISTORIES["bc"] for i in range(5)}
-    assert distinct_weightings(many, DATASET)[0].name == "by length: 0, 1, 2 and 2 more"
+    assert list(distinct_weightings(many, DATASET)) == ["by length: 0, 1, 2 and 2 more"]
 
 
 def test_the_dataset_stands_beside_what_is_drawn() -> None:

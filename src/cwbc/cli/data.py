@@ -92,7 +92,7 @@ class ShowDataset:
         statistics = DatasetStatistics.of(data, weighting, regularizer)
         if self.plot is not None:
             from cwbc.reports import png
-            from cwbc.reports.description_chart import description_chart
+            from cwbc.reports.dataset_charts import description_chart
 
             with _writing(self.plot, "--plot"):
                 png.save(description_chart(statistics), Path(self.plot))

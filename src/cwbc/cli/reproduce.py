@@ -28,8 +28,8 @@ from cwbc.grids.preparation import ROOT, DatasetCache, prepare
 from cwbc.paper import ITEMS, reproduction
 from cwbc.paper.item import FULL, QUICK
 from cwbc.paper.reproduction import Extent
-from cwbc.reports import tracked, writing
-from cwbc.reports.provenance import provenance_of
+from cwbc.reports import writing
+from cwbc.reports.provenance import TRACKED, provenance_of, track_cells
 from cwbc.results.dataset_names import short_name
 from cwbc.results.evidence import Evidence
 from cwbc.runs.run_directory import PAGE, RESULTS
@@ -111,7 +111,7 @@ class Reproduce:
         provenance = _provenance(session.command_line, results.outcomes, begun)
         report, claims = reproduction.report(extent, evidence, results, datasets, provenance)
         writing.write(out, report)
-        tracked.show(results.outcomes, out, trackers, session.warn)
+        track_cells(results.outcomes, out, trackers, session.warn)
         for claim in claims:
             cases = [reproduction.case_in_words(case) for case in claim.cases]
             output("\n    ".join([f"{claim.verdict}: {claim.text}", claim.reason, *cases]))
@@ -120,7 +120,7 @@ class Reproduce:
         output(report.headline)
         output(f"report: {out / PAGE}")
         if "tensorboard" in trackers:
-            output(f"event files: {out / tracked.FOLDER}")
+            output(f"event files: {out / TRACKED}")
         return 1 if results.failures else 0
 
     def _extent(self) -> Extent:

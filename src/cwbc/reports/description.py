@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -21,6 +20,8 @@ ROWS = 12  # of observations, and of actions
 BARS = 20  # rows of the histogram; when there are more bins, each row shows several
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
+Row = Sequence[str | Text]
+
 
 def show(description: DatasetStatistics, console: Console, dataset: str | None = None) -> None:
     """Print a description; `dataset` is how the suggested command names it."""
@@ -28,10 +29,14 @@ def show(description: DatasetStatistics, console: Console, dataset: str | None =
     for name, fact in _facts(description).items():
         _print(console, f"{name:<13}", fact)
     console.print()
-    console.print(_columns(description))
+    console.print(_table(("over all steps", "min", "mean", "max", "std"), _columns(description)))
     if description.discrete:
         console.print()
-        console.print(_action_counts(description))
+        counts = [
+            (str(action), f"{count:,}", _mass(count / description.steps))
+            for action, count in enumerate(description.action_counts)
+        ]
+        console.print(_table(("action", "steps", "fraction"), _first(counts)))
     console.print()
     _show_returns(description, console)
     console.print()
@@ -63,57 +68,44 @@ def _facts(d: DatasetStatistics) -> dict[str, str]:
     if lengths.min == lengths.max:
         each = f"{counted(lengths.max, 'step')} each"
     horizon = f"{d.horizon:,}{'' if d.time_limit == d.horizon else ', the longest logged'}"
-    actions = (
-        counted(len(d.action_counts), "discrete action")
-        if d.discrete
-        else counted(len(d.actions), "continuous action")
-    )
+    actions = counted(len(d.actions), "continuous action")
+    if d.discrete:
+        actions = counted(len(d.action_counts), "discrete action")
+    observations = counted(len(d.observations), "observation")
+    if d.image_shape:
+        height, width, channels = d.image_shape
+        observations = f"images of {height} x {width} pixels with {counted(channels, 'channel')}"
     facts = {
         "environment": f"{d.environment or 'unknown'}; horizon {horizon}",
         "episodes": f"{d.episodes:,}, {each}; {counted(d.steps, 'step')} in all",
         "ends": f"{lengths.terminated:,} terminated, {lengths.truncated:,} truncated or not marked",
-        "dimensions": f"{_observations(d)}, {actions}",
+        "dimensions": f"{observations}, {actions}",
     }
     if d.unfinished_steps:
         facts["dropped"] = f"the last {counted(d.unfinished_steps, 'step')}, an episode without an end"
     return facts
 
 
-def _observations(d: DatasetStatistics) -> str:
-    if not d.image_shape:
-        return counted(len(d.observations), "observation")
-    height, width, channels = d.image_shape
-    return f"images of {height} x {width} pixels with {counted(channels, 'channel')}"
-
-
-def _table(*names: str) -> Table:
+def _table(names: Iterable[str], rows: Iterable[Row]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
     for number, name in enumerate(names):
         table.add_column(Text(name), justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _columns(d: DatasetStatistics) -> Table:
-    table = _table("over all steps", "min", "mean", "max", "std")
+def _columns(d: DatasetStatistics) -> list[Row]:
+    rows: list[Row] = []
     for columns in (d.observations, d.actions, (d.rewards,)):
-        for column in columns[:ROWS]:
-            numbers = (column.min, column.mean, column.max, column.std)
-            table.add_row(Text(shortened(column.name, 34)), *map(_short, numbers))
-        _and_more(table, len(columns))
-    return table
+        numbers = [(each.name, (each.min, each.mean, each.max, each.std)) for each in columns]
+        rows += _first([(Text(shortened(name, 34)), *map(_short, found)) for name, found in numbers])
+    return rows
 
 
-def _action_counts(d: DatasetStatistics) -> Table:
-    table = _table("action", "steps", "fraction")
-    for action, count in enumerate(d.action_counts[:ROWS]):
-        table.add_row(str(action), f"{count:,}", _mass(count / d.steps))
-    _and_more(table, len(d.action_counts))
-    return table
-
-
-def _and_more(table: Table, count: int) -> None:
-    if count > ROWS:
-        table.add_row(Text(f"... and {count - ROWS:,} more; --json has all", style="dim"))
+def _first(rows: Sequence[Row]) -> list[Row]:
+    more = Text(f"... and {len(rows) - ROWS:,} more; --json has all", style="dim")
+    return [*rows[:ROWS], *([[more]] if len(rows) > ROWS else [])]
 
 
 def _show_returns(d: DatasetStatistics, console: Console) -> None:
@@ -125,9 +117,7 @@ def _show_returns(d: DatasetStatistics, console: Console) -> None:
     if d.scores is not None:
         low, mean, best = score(d.scores.min), score(d.scores.mean), score(d.scores.best)
         rows["scores"] = [low, *[""] * len(percentiles[1:-1]), best, mean]
-    table = _table("", *names)
-    for head, texts in rows.items():
-        table.add_row(head, *texts)
+    table = _table(("", *names), [(head, *texts) for head, texts in rows.items()])
     if Measurement.get(console, console.options.update(width=1000), table).maximum <= console.width:
         console.print(table)
         return
@@ -136,51 +126,43 @@ def _show_returns(d: DatasetStatistics, console: Console) -> None:
         _print(console, f"{head}  ", ", ".join(pairs))
 
 
-class _Bin(NamedTuple):
-    low: float
-    high: float
-    episodes: int
-    before: float
-    after: float
-
-
-def _rows(d: DatasetStatistics) -> list[_Bin]:
-    """The histogram in at most BARS rows; neighbours without an episode share one."""
+def _bins(d: DatasetStatistics) -> list[tuple[float, float, int, float, float]]:
+    """The ends, episodes and masses without and with +w of at most BARS bins; empty neighbours are one."""
     if d.returns.equal:
-        return [_Bin(d.returns.min, d.returns.best, d.episodes, 1.0, 1.0)]
-    bins, rows = len(d.bin_episodes), list[_Bin]()
+        return [(d.returns.min, d.returns.best, d.episodes, 1.0, 1.0)]
+    bins, rows = len(d.bin_episodes), list[tuple[float, float, int, float, float]]()
     together = math.ceil(bins / BARS)
     for first in range(0, bins, together):
         part = slice(first, min(first + together, bins))
-        masses = (sum(draws.probabilities[part]) for draws in (d.by_length, d.by_return))
-        row = _Bin(d.bin_edges[first], d.bin_edges[part.stop], sum(d.bin_episodes[part]), *masses)
-        if rows and rows[-1].episodes == row.episodes == 0:
-            row = row._replace(low=rows.pop().low)
-        rows.append(row)
+        before, after = (sum(draws.probabilities[part]) for draws in (d.by_length, d.by_return))
+        low, episodes = d.bin_edges[first], sum(d.bin_episodes[part])
+        if rows and rows[-1][2] == episodes == 0:
+            low = rows.pop()[0]
+        rows.append((low, d.bin_edges[part.stop], episodes, before, after))
     return rows
 
 
 def _histogram(d: DatasetStatistics, width: int) -> Table:
-    rows, shown = _rows(d), _formatter(d.bin_edges)
-    labels = [f"{shown(row.low)} to {shown(row.high)}" for row in rows]
+    bins, shown = _bins(d), _formatter(d.bin_edges)
+    labels = [f"{shown(low)} to {shown(high)}" for low, high, *_ in bins]
     if d.returns.equal:
         labels = [shown(d.returns.best)]
     others = max(len("effective sample size"), *map(len, labels)) + len("episodes  100 %  100 %  +c") + 8
     longest = max(6, min(30, (width - others) // 2))
-    scale = longest / max(max(row.before, row.after) for row in rows)
-    table = _table("returns", "episodes", "without +w", "", "with +w", "", "+c")
-    table.columns[2].justify = table.columns[4].justify = "left"
-    for label, row in zip(labels, rows, strict=True):
-        selected = row.episodes and (row.high > d.noise.min_return or row.high == d.returns.best)
-        before, after = Text(_bar(row.before * scale)), Text(_bar(row.after * scale), "cyan")
-        numbers = before, _mass(row.before), after, _mass(row.after)
-        table.add_row(label, f"{row.episodes:,}" if row.episodes else "–", *numbers, "▲" if selected else "")
+    scale = longest / max(mass for *_, before, after in bins for mass in (before, after))
+    rows: list[Row] = []
+    for label, (_, high, episodes, before, after) in zip(labels, bins, strict=True):
+        selected = episodes and (high > d.noise.min_return or high == d.returns.best)
+        without, weighted = Text(_bar(before * scale)), Text(_bar(after * scale), "cyan")
+        numbers = without, _mass(before), weighted, _mass(after)
+        rows.append((label, f"{episodes:,}" if episodes else "–", *numbers, "▲" if selected else ""))
     both = (d.by_length, d.by_return)
-    for label, texts in (
-        ("mean return", [shown(draws.mean_return) for draws in both]),
-        ("effective sample size", [f"{draws.effective_sample_size:,.0f}" for draws in both]),
-    ):
-        table.add_row(Text(label, "dim"), "", texts[0], "", texts[1])
+    means = [shown(draws.mean_return) for draws in both]
+    sizes = [f"{draws.effective_sample_size:,.0f}" for draws in both]
+    for label, texts in (("mean return", means), ("effective sample size", sizes)):
+        rows.append((Text(label, "dim"), "", texts[0], "", texts[1]))
+    table = _table(("returns", "episodes", "without +w", "", "with +w", "", "+c"), rows)
+    table.columns[2].justify = table.columns[4].justify = "left"
     return table
 
 
@@ -207,7 +189,7 @@ def _weighting(d: DatasetStatistics) -> str:
         "return range": f"a tenth of the return range, as {percentile} is the best",
     }
     return (
-        f"samples by return: {options.bins:,} bin{'s' * (options.bins > 1)}, lambda {options.smoothing:g}, "
+        f"samples by return: {counted(options.bins, 'bin')}, lambda {options.smoothing:g}, "
         f"kappa {amount(d.temperature)} ({origins[d.temperature_source]})"
     )
 
@@ -217,10 +199,10 @@ def regularized(d: DatasetStatistics) -> str:
     noise, best = d.noise, d.returns.best
     shown = _distinct(_formatter([noise.min_return, best, noise.max_target]))
     which = f"regularizes {noise.episodes:,} of {d.episodes:,} episodes, those from return "
-    which += shown(noise.min_return)
+    which += f"{shown(noise.min_return)} up; its target"
     if shown(noise.max_target) == shown(best):
-        return f"{which} up; its target is the best return, {shown(best)}"
-    return f"{which} up; its targets are {shown(best)} to {shown(noise.max_target)}"
+        return f"{which} is the best return, {shown(best)}"
+    return f"{which}s are {shown(best)} to {shown(noise.max_target)}"
 
 
 def _conditions(d: DatasetStatistics) -> str:
@@ -258,13 +240,8 @@ def _formatter(values: Sequence[float]) -> Callable[[float], str]:
     largest = max(abs(low), abs(high))
     power = math.floor(math.log10(largest)) if largest and not 1e-3 <= largest < 1e6 else 0
     unit, suffix = 10.0**power, f"e{power}" if power else ""
-    spread = (high - low) / unit
     alike = high - low <= 1e-6 * largest
-    decimals = 4 if alike else min(6, max(0, 2 - math.floor(math.log10(spread))))
+    decimals = 4 if alike else min(6, max(0, 2 - math.floor(math.log10((high - low) / unit))))
     whole = [d for d in range(decimals) if all(math.isclose(v / unit, round(v / unit, d)) for v in values)]
     digits = min([*whole, decimals])
-
-    def write(value: float) -> str:
-        return f"{round(value / unit, digits) + 0.0:,.{digits}f}{suffix}".replace("-", "−")
-
-    return write
+    return lambda value: f"{round(value / unit, digits) + 0.0:,.{digits}f}{suffix}".replace("-", "−")

@@ -5,31 +5,23 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.outcomes import Outcome, Results
-from cwbc.reports import showing, tracked, writing
-from cwbc.reports.dataset_part import DatasetPart
+from cwbc.reports import showing, writing
+from cwbc.reports.dataset_charts import reliability_chart
 from cwbc.reports.overall import Overall
 from cwbc.reports.page import block
-from cwbc.reports.provenance import (
-    histories_of,
-    provenance_of,
-    settings_table,
-    shared_settings,
-    warnings_of,
-)
-from cwbc.reports.reliability_chart import reliability_chart
-from cwbc.reports.report import Picture, ReportDocument
+from cwbc.reports.provenance import cell_files, provenance_of, settings_of, track_cells
+from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.results.dataset_names import distinct_names, file_names
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import evaluated_in_words, retention_in_words, scored
-from cwbc.runs.run_directory import PAGE
+from cwbc.runs.finished import TrainingHistory
+from cwbc.runs.run_directory import PAGE, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import score, span
@@ -61,7 +53,7 @@ def report(
     shown = _report(results, names, title or out.resolve().name)
     writing.prepare(out, "directory")
     writing.write(out, shown)
-    tracked.show(results.outcomes, out, trackers, warnings.warn)
+    track_cells(results.outcomes, out, trackers, warnings.warn)
     return out / PAGE
 
 
@@ -69,24 +61,24 @@ def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDoc
     evidence = Evidence.of(results.outcomes, list(names.values()), names=names)
     labels = _labels(evidence)
     overall = Overall.of(evidence, labels)
-    finding = _headline(evidence, labels, overall, results)
-    cells = [each.cell for each in results.outcomes] + [each.cell for each in results.failures]
+    finding = _headline(overall, labels, results)
+    cells = [*(each.cell for each in results.outcomes), *(each.cell for each in results.failures)]
+    shared, settings = settings_of(cells)
     known = provenance_of(results.outcomes) if results.outcomes else {}
-    known["settings of all"] = shared_settings(cells)
     tables = {}
     if labels:
         tables["scores"] = showing.expert_table(evidence, labels)
         tables["named-returns"] = showing.landmark_table(evidence)
         if len(labels) > 1 and (overall.at_expert or overall.at_twice_expert):
             tables["overall"] = overall.table(dict.fromkeys(labels[1:], labels[0]))
-        tables["settings"] = settings_table(cells)
+        tables["settings"] = settings
     shown = ReportDocument(
         title,
         f"Experiment · {title}",
         finding,
-        _remarks(evidence, labels, results),
+        _remarks(evidence, results),
         {},
-        {name: words for name, words in known.items() if words},
+        {name: words for name, words in (known | {"settings of all": shared}).items() if words},
         {"title": title, "headline": finding},
         tables=tables,
         charts=[*overall.profiles(), *showing.curves(evidence)],
@@ -99,16 +91,17 @@ def about_grid(
     shown: ReportDocument, results: Results, datasets: Mapping[str, DatasetSummary]
 ) -> ReportDocument:
     """The report with what all reports about grids have; datasets are by name."""
-    outcomes, histories = results.outcomes, histories_of(results.outcomes)
-    labels = list(dict.fromkeys(outcome.cell.label for outcome in outcomes))
+    labels = list(dict.fromkeys(outcome.cell.label for outcome in results.outcomes))
     short = distinct_names(results.datasets)
     files, pictures, parts = file_names(short.values()), {}, {}
     for name, dataset in datasets.items():
-        sweeps = [outcome.sweep for outcome in outcomes if outcome.cell.dataset == name]
-        methods = {sweep.method: EvaluatedMethod.of(sweep, dataset) for sweep in sweeps}
-        parts[name] = DatasetPart(dataset, methods, histories.get(name, {}), labels)
-        if sweeps:
-            chart = reliability_chart(sweeps, dataset, labels, short[name])
+        outcomes = {each.cell.label: each for each in results.outcomes if each.cell.dataset == name}
+        methods = {label: EvaluatedMethod.of(each.sweep, dataset) for label, each in outcomes.items()}
+        runs = {label: RunDirectory(each.directory) for label, each in outcomes.items()}
+        histories = {label: TrainingHistory.of(run.config(), run.metrics()) for label, run in runs.items()}
+        parts[name] = DatasetPart(dataset, methods, histories, labels)
+        if methods:
+            chart = reliability_chart([each.sweep for each in methods.values()], dataset, labels, short[name])
             pictures[f"{files[short[name]]}.png"] = Picture(chart, "", "achieved vs. target return")
     failures = [
         {"dataset": each.cell.dataset, "method": each.cell.label, "reason": each.reason}
@@ -118,10 +111,14 @@ def about_grid(
         shown,
         datasets=parts,
         summary={**shown.summary, "failures": failures},
-        training_warnings=warnings_of(outcomes),
+        training_warnings=[
+            f"{outcome.cell.dataset}, {outcome.cell.label}: {text}"
+            for outcome in results.outcomes
+            for text in RunDirectory(outcome.directory).training_warnings()
+        ],
         failures=list(map(str, results.failures)),
         pictures={**shown.pictures, **pictures},
-        files={**shown.files, **writing.cell_files(outcomes)},
+        files={**shown.files, **cell_files(results.outcomes)},
     )
 
 
@@ -158,42 +155,36 @@ def _labels(evidence: Evidence) -> list[str]:
     return list(dict.fromkeys(label for methods in fullest_first for label in methods))
 
 
-def _headline(evidence: Evidence, labels: Sequence[str], overall: Overall, results: Results) -> str:
+def _headline(overall: Overall, labels: Sequence[str], results: Results) -> str:
     if not labels:
         count = len(results.failures)
         return f"None of the {count} cells was finished." if count > 1 else "The only cell was not finished."
     if not overall.datasets:
         return f"No dataset has whole results of all {len(labels)} methods, so they cannot be compared."
-    found = evidence.having(*labels)
-
-    def average(number: Callable[[EvaluatedMethod], float]) -> dict[str, float]:
-        columns = zip(labels, zip(*found.values(), strict=True), strict=True)
-        return {label: float(np.mean([number(each) for each in column])) for label, column in columns}
-
-    near, far = average(lambda each: each.at_expert), average(lambda each: each.at_twice_expert)
-    where = _where(overall.datasets, evidence.datasets)
-    seeds = _few([len(each.sweep.seeds) for methods in found.values() for each in methods])
+    near, far = overall.mean(lambda each: each.at_expert), overall.mean(lambda each: each.at_twice_expert)
+    where = _where(overall.datasets, overall.evidence.datasets)
+    seeds = _few([len(each.scores) for methods in overall.methods.values() for each in methods])
     sentences = []
     if all(map(math.isfinite, near.values())):
-        sentences.append(f"At {evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
+        sentences.append(f"At {overall.evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
     if all(map(math.isfinite, far.values())):
-        sentences += _retention(evidence, overall, far)
-    return " ".join(sentences) or f"At its best target, {scored(average(lambda each: each.top))} ({where})."
+        sentences += _retention(overall, far)
+    top = overall.mean(lambda each: each.top)
+    return " ".join(sentences) or f"At its best target, {scored(top)} ({where})."
 
 
-def _retention(evidence: Evidence, overall: Overall, far: Mapping[str, float]) -> list[str]:
+def _retention(overall: Overall, far: Mapping[str, float]) -> list[str]:
     """The OOD retention of the methods that take a target, and the scores of the others."""
-    each = {label: of[label] for of in evidence.evaluated.values() for label in of}
-    others = [label for label in far if not each[label].sweep.takes_target]
+    others = [label for label, methods in overall.methods.items() if not methods[0].sweep.takes_target]
     flat = [f"{label} takes no target and scores {score(far[label])}." for label in others]
     scores = {label: found for label, found in far.items() if label not in others}
     if not scores:
         return flat
-    fractions = {label: overall.retention[label] for label in scores}
+    fractions = overall.mean(lambda each: each.retention)
     # Where one dataset of several has no retention, there is no average either.
-    some = any(map(math.isnan, fractions.values())) and len(overall.datasets) > 1
+    some = any(math.isnan(fractions[label]) for label in scores) and len(overall.datasets) > 1
     words = scored(scores) if some else retention_in_words(fractions, scores)
-    return [f"At {evidence.far.phrase}, {words}.", *flat]
+    return [f"At {overall.evidence.far.phrase}, {words}.", *flat]
 
 
 def _best(scores: Mapping[str, float], overall: Overall, where: str, seeds: str) -> str:
@@ -229,35 +220,31 @@ def _where(common: Sequence[str], every: Sequence[str]) -> str:
     return f"on average over {'the ' * bool(part)}{len(common)} datasets{part}"
 
 
-def _remarks(evidence: Evidence, labels: Sequence[str], results: Results) -> list[str]:
-    failed, cells = len(results.failures), len(results.failures) + len(results.outcomes)
-    remarks = [_evaluated(results.outcomes), _scale(evidence), _data(results.outcomes)] if labels else []
-    if failed and labels:
-        remarks.append(f"{failed} of {cells} cells failed and are left out.")
-    every = [each for methods in evidence.evaluated.values() for each in methods.values()]
+def _remarks(evidence: Evidence, results: Results) -> list[str]:
+    every, failed = list(evidence), len(results.failures)
+    if not every:
+        return []
+    seeds = {len(each.scores) for each in every}
+    narrow = ", too narrow with so few" if min(seeds) < FEW else ""
+    spread = f"± is the std over seeds, small numbers are 95 % bootstrap intervals{narrow}"
+    steps = {outcome.cell.dataset: outcome.dataset.steps for outcome in results.outcomes}
+    hold, each_of = ("s hold", " each") if len(steps) > 1 else (" holds", "")
+    remarks = [
+        evaluated_in_words(seeds, {each.sweep.returns.shape[2] for each in every}, spread),
+        _scale(evidence),
+        f"The dataset{hold} {span(steps.values())} steps{each_of}.",
+    ]
+    if failed:
+        remarks.append(f"{failed} of {failed + len(results.outcomes)} cells failed and are left out.")
     unknown = any(
         math.isnan(each.at_expert) or (each.sweep.takes_target and math.isnan(each.retention))
         for each in every
     )
-    if labels and (unknown or len(every) < len(labels) * len(evidence.datasets)):
+    if unknown or len(every) < len(evidence.labels) * len(evidence.datasets):
         remarks.append("A dash stands for what was not evaluated, not finished or is not defined.")
-    if len({len(each.sweep.seeds) for each in every}) > 1:
+    if len(seeds) > 1:
         remarks.append("Runs of all datasets are put together only where each has as many seeds.")
     return remarks + evidence.broken
-
-
-def _evaluated(outcomes: Sequence[Outcome]) -> str:
-    seeds = {len(outcome.sweep.seeds) for outcome in outcomes}
-    episodes = {outcome.sweep.returns.shape[2] for outcome in outcomes}
-    narrow = ", too narrow with so few" if min(seeds) < FEW else ""
-    spread = f"± is the std over seeds, small numbers are 95 % bootstrap intervals{narrow}"
-    return evaluated_in_words(seeds, episodes, spread)
-
-
-def _data(outcomes: Sequence[Outcome]) -> str:
-    steps = {outcome.cell.dataset: outcome.dataset.steps for outcome in outcomes}
-    one = len(steps) == 1
-    return f"The dataset{' holds' if one else 's hold'} {span(steps.values())} steps{'' if one else ' each'}."
 
 
 def _scale(evidence: Evidence) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from cwbc.core.tasks import Task
 from cwbc.reports.charts import Axis, Chart, Curve, line_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
+from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Array, Ends
 from cwbc.results.statistics import (
@@ -31,20 +34,38 @@ class Overall:
 
     evidence: Evidence
     datasets: Sequence[str]
-    at_expert: Mapping[str, Array]  # [seed, dataset], by method
-    at_twice_expert: Mapping[str, Array]  # [seed, dataset], by method
-    retention: Mapping[str, float]  # the mean over datasets, by method
+    methods: Mapping[str, Sequence[EvaluatedMethod]]  # [dataset], by label
 
     @classmethod
     def of(cls, evidence: Evidence, labels: Sequence[str]) -> Overall:
         """The scores of those methods that were evaluated at all."""
         known = [label for label in labels if label in evidence.labels]
         found = evidence.having(*known) if known else {}
-        methods = dict(zip(known, zip(*found.values(), strict=True), strict=True)) if found else {}
-        near = {label: [m.of_seeds(m.task.expert_return) for m in each] for label, each in methods.items()}
-        far = {label: [m.of_seeds(m.task.far_return) for m in each] for label, each in methods.items()}
-        retention = {label: float(np.mean([m.retention for m in each])) for label, each in methods.items()}
-        return cls(evidence, list(found), _together(near), _together(far), retention)
+        methods = zip(known, zip(*found.values(), strict=True), strict=True) if found else ()
+        return cls(evidence, list(found), dict(methods))
+
+    def mean(self, number: Callable[[EvaluatedMethod], float]) -> dict[str, float]:
+        """The mean of a number over datasets, by method."""
+        return {label: float(np.mean([*map(number, each)])) for label, each in self.methods.items()}
+
+    @functools.cached_property
+    def at_expert(self) -> dict[str, Array]:
+        """The scores [seed, dataset] at 1x expert, by method."""
+        return self._scores(lambda task: task.expert_return)
+
+    @functools.cached_property
+    def at_twice_expert(self) -> dict[str, Array]:
+        """The scores [seed, dataset] at 2x expert, by method."""
+        return self._scores(lambda task: task.far_return)
+
+    def _scores(self, target: Callable[[Task], float]) -> dict[str, Array]:
+        found = {}
+        for label, methods in self.methods.items():
+            scores = [each.of_seeds(target(each.task)) for each in methods]
+            counts = {len(each) for each in scores}
+            if len(counts) == 1 and min(counts):
+                found[label] = np.stack(scores, axis=1)
+        return found
 
     def table(self, against: Mapping[str, str]) -> ReportTable:
         """The scores of each with intervals over seeds, and how often a run of it beats one of another.
@@ -66,7 +87,7 @@ class Overall:
         ]
         rows = []
         both = (self.at_expert, self.at_twice_expert)
-        for label, retention in self.retention.items():
+        for label, retention in self.mean(lambda each: each.retention).items():
             cells = [
                 TableCell(float(self.at_expert[label].mean())) if label in self.at_expert else TableCell()
             ]
@@ -110,13 +131,6 @@ class Overall:
                 f"{counted(seeds, 'seed')} on each of {datasets}. Higher and further right is better{bands}.",
             )
         ]
-
-
-def _together(scores: Mapping[str, Sequence[Array]]) -> dict[str, Array]:
-    """Scores [seed] of datasets as one array [seed, dataset], by label; without those that lack some."""
-    counts = {label: {len(each) for each in of} for label, of in scores.items()}
-    whole = [label for label, count in counts.items() if len(count) == 1 and min(count)]
-    return {label: np.stack(scores[label], axis=1) for label in whole}
 
 
 def _estimated(

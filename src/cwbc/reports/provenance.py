@@ -1,84 +1,107 @@
-"""How the cells of a grid were trained: by what, with which settings, how long, and with which warnings."""
+"""The cells of a grid: how they were trained, where they lie, what each seed achieved; also in trackers."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from cwbc.core.methods import to_json
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome
-from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
+from cwbc.reports.report import File
+from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow, csv_text
+from cwbc.results.dataset_names import distinct_names, file_names
 from cwbc.runs.configuration import settings
-from cwbc.runs.finished import TrainingHistory, provenance
-from cwbc.runs.run_directory import RunDirectory
+from cwbc.runs.finished import provenance
+from cwbc.runs.run_directory import CELLS, RunDirectory
+from cwbc.runs.tracking import Tracking, tensorboard
+
+SEEDS = "seeds.csv"
+TRACKED = "tracked"  # in that of the report: event files go by dataset and label, where cells go by hashes
 
 
 def provenance_of(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """How at least one cell came about, for people to read; empty words where that is not known."""
-    runs = list(
-        dict.fromkeys(RunDirectory(outcome.directory) for outcome in outcomes)
-    )  # labels may share one
+    runs = list(dict.fromkeys(RunDirectory(each.directory) for each in outcomes))  # labels may share one
     seconds = sum(run.training_seconds() or 0.0 for run in runs)
     cells = f"all {len(runs)} cells" if len(runs) > 1 else "the one cell"
     return provenance(runs) | {"training time": f"{seconds:,.0f} s for {cells}"}
 
 
-def warnings_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """The training warnings of cells."""
-    return [
-        f"{outcome.cell.dataset}, {outcome.cell.label}: {text}"
-        for outcome in outcomes
-        for text in RunDirectory(outcome.directory).training_warnings()
-    ]
-
-
-def histories_of(outcomes: Sequence[Outcome]) -> dict[str, dict[str, TrainingHistory]]:
-    """How cells were trained, by dataset and label."""
-    found: dict[str, dict[str, TrainingHistory]] = {}
-    for outcome in outcomes:
-        run = RunDirectory(outcome.directory)
-        history = TrainingHistory.of(run.config(), run.metrics())
-        found.setdefault(outcome.cell.dataset, {})[outcome.cell.label] = history
-    return found
-
-
-def settings_table(cells: Sequence[Cell]) -> ReportTable:
-    """A row per label; a column per setting that is not the same for all that have it."""
-    differing = [name for name, values in _values(cells).items() if len(values) > 1 or name == "method"]
-    columns = [TableColumn(name) for name in differing]
+def settings_of(cells: Sequence[Cell]) -> tuple[str, ReportTable]:
+    """The settings that all cells share, in words, and a table of the others by label."""
+    values = _values(cells)
+    alike = [name for name, found in values.items() if len(found) == 1 and name != "method"]
+    columns = [TableColumn(name) for name in values if name not in alike]
     rows = []
     for label in dict.fromkeys(cell.label for cell in cells):
         found = _values([cell for cell in cells if cell.label == label])  # as a rule one of each
-        rows.append(
-            TableRow(
-                label, [TableCell(" or ".join(found.get(c.name, [])) or math.nan) for c in columns], label
-            )
-        )
-    return ReportTable("label", columns, rows, title="What the labels stand for")
+        words = (" or ".join(found.get(column.name, ())) for column in columns)
+        rows.append(TableRow(label, [TableCell(each or math.nan) for each in words], label))
+    shared = ", ".join(f"{name} {next(iter(values[name]))}" for name in alike)
+    return shared, ReportTable("label", columns, rows, title="What the labels stand for")
 
 
-def shared_settings(cells: Sequence[Cell]) -> str:
-    """The settings that are the same for all that have them."""
-    alike = {name: values for name, values in _values(cells).items() if len(values) == 1 and name != "method"}
-    return ", ".join(f"{name} {value}" for name, (value,) in alike.items())
-
-
-def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """The different values of each setting."""
+def _values(cells: Sequence[Cell]) -> dict[str, dict[str, None]]:
+    """The different values of each setting, in order."""
     values: dict[str, dict[str, None]] = {}
     for cell in cells:
         parts = {"method": to_json(cell.method), "training": to_json(cell.training), "seeds": cell.seeds}
         named = {"method": cell.method.name, **settings(parts), "episodes": cell.episodes}
         for name, value in named.items():
-            values.setdefault(name, {})[_words(value)] = None
-    return {name: list(found) for name, found in values.items()}
+            words = f"{value:g}" if isinstance(value, float) else str(value)
+            if value is None or isinstance(value, int):
+                words = "not set" if value is None else f"{value:,}"
+            values.setdefault(name, {})[words] = None
+    return values
 
 
-def _words(value: Any) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def cell_files(outcomes: Sequence[Outcome]) -> dict[str, File]:
+    """Where each cell lies, and the mean of every seed: all that the tables are computed from."""
+    if not outcomes:
+        return {}
+    cells = [(each.cell.dataset, each.cell.label, each.directory) for each in outcomes]
+    columns = ("dataset", "method", "seed", "target", "return", "normalized", "length")
+    seeds = [(outcome.cell.dataset, *row) for outcome in outcomes for row in _seeds(outcome)]
+    where = csv_text([("dataset", "method", "directory"), *cells])
+    return {
+        CELLS: File(where, "the directory of each cell, where every episode is"),
+        SEEDS: File(csv_text([columns, *seeds]), "what each seed achieved at each target return"),
+    }
+
+
+def _seeds(outcome: Outcome) -> Iterator[tuple[object, ...]]:
+    sweep = outcome.sweep
+    means = (sweep.means, outcome.dataset.task.normalize(sweep.means), sweep.lengths.mean(axis=2))
+    for s, seed in enumerate(sweep.seeds.tolist()):
+        for t, target in enumerate(sweep.targets.tolist() if sweep.takes_target else [""]):
+            yield sweep.method, seed, target, *(f"{float(each[s, t]):.8g}" for each in means)
+
+
+def track_cells(
+    outcomes: Sequence[Outcome], out: Path, trackers: Sequence[str], warn: Callable[[str], None]
+) -> None:
+    """Log every cell to trackers; in TensorBoard, the cells of an earlier report are removed.
+
+    Args:
+        out: the directory of the report.
+        warn: given a line about each tracker that fails.
+    """
+    if not trackers:
+        return
+    folder = out / TRACKED
+    if "tensorboard" in trackers:
+        for earlier in folder.glob(f"*/*/{tensorboard.EVENTS}"):
+            tensorboard.discard(earlier.parent)
+    datasets = distinct_names(outcome.cell.dataset for outcome in outcomes)
+    folders = file_names(datasets.values())
+    labels = file_names(outcome.cell.label for outcome in outcomes)
+    with contextlib.closing(Tracking(trackers, warn)) as tracking:
+        for outcome in outcomes:
+            cell, run = outcome.cell, RunDirectory(outcome.directory)
+            place = folder / folders[datasets[cell.dataset]] / labels[cell.label]
+            tracking.begin(place, {**run.config(), "label": cell.label}, run.metrics())
+            tracking.show(outcome.sweep, outcome.dataset)
+            tracking.close()

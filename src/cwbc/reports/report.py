@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.charts import Chart
-from cwbc.reports.dataset_part import DatasetPart
+from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
 from cwbc.reports.page import Sections, block, page_html
 from cwbc.reports.png import picture
+from cwbc.reports.showing import scores_table, targets_table
 from cwbc.reports.tables import ReportTable
+from cwbc.results.evaluated import Methods
+from cwbc.results.recommendation import Recommendation, recommend
 from cwbc.runs.run_directory import SUMMARY
+from cwbc.system.formatting import amount
 
 
 class File(NamedTuple):
@@ -29,6 +35,54 @@ class Picture(NamedTuple):
     chart: Chart
     heading: str
     what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetPart:
+    """What a page shows of one dataset."""
+
+    dataset: DatasetSummary
+    methods: Methods = dataclasses.field(default_factory=dict)  # that were evaluated on it
+    histories: Histories = dataclasses.field(default_factory=dict)  # of their training, by method
+    names: Sequence[str] = ()  # of all methods of the page
+
+    @property
+    def recommended(self) -> Recommendation | None:
+        """What to deploy."""
+        return recommend(self.methods)
+
+    @functools.cached_property
+    def scores(self) -> ReportTable:
+        """Scores at the named targets, and how well each method follows its target."""
+        return scores_table(self.methods, self.names)
+
+    def charts(self) -> dict[str, Chart]:
+        """The charts of training, by the names of their files."""
+        found = {
+            "training.png": training_chart(self.histories, self.names),
+            "returns.png": sampled_chart(self.histories, self.dataset, self.names),
+        }
+        return {name: chart for name, chart in found.items() if chart is not None}
+
+    def blocks(self, name: str, but: Sequence[ReportTable]) -> list[Markup]:
+        """All of it, without the tables that the page shows elsewhere."""
+        dataset, blocks = self.dataset, list[Markup]()
+        if self.methods:
+            if not any(table is self.scores for table in but):
+                blocks.append(block("table", self.scores))
+            targets = block("table", targets_table(self.methods, self.names))
+            blocks.append(block("folded", "Scores at every target return", [targets]))
+        about = {
+            "name": name,
+            "environment": dataset.environment or "unknown",
+            "episodes": f"{dataset.episodes:,}",
+            "steps": f"{dataset.steps:,}",
+            "best return": amount(dataset.best),
+            "mean return": amount(dataset.mean_return),
+            "min return": amount(dataset.lowest),
+            "content hash": dataset.content_hash,
+        }
+        return [*blocks, *(block("chart", chart) for chart in self.charts().values()), block("facts", about)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tables and charts over several datasets, with published scores beside ours where there are some."""
+"""The tables of reports, about one dataset or several, with published scores beside ours."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.reports.charts import Chart
-from cwbc.reports.reliability_chart import reliability_chart
+from cwbc.reports.dataset_charts import reliability_chart
+from cwbc.reports.looks import looks_of
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
-from cwbc.results.evaluated import EvaluatedMethod
+from cwbc.results.evaluated import EvaluatedMethod, Methods
 from cwbc.results.evidence import Evidence
-from cwbc.system.formatting import amount, retention_percent
+from cwbc.results.sentences import same_targets
+from cwbc.results.sweeps import same_target
+from cwbc.system.formatting import amount, percent, retention_percent
 
 
 class Score(NamedTuple):
@@ -153,3 +156,51 @@ def _wins(
         count = int((ours > theirs).sum()) if is_known else math.nan
         cells.append(TableCell(count, published=printed.get(label, math.nan)))
     return TableRow("# wins", cells, written=amount)
+
+
+def scores_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
+    """Scores at the named targets, and how well each method follows its target."""
+    marks = next(iter(methods.values())).landmarks
+    columns = [TableColumn(mark.label, f"target {amount(mark.target)}", better="higher") for mark in marks]
+    far = f"{marks[-1].label} / best point"
+    over_all = [  # of the targets
+        TableColumn("best point", "of the curve", better="higher"),
+        TableColumn("OOD retention", far, retention_percent, better="higher", bar=True),
+        TableColumn("monotonicity", "no loss = 100 %", percent, better="higher", bar=True),
+        TableColumn("calibration error", "in points", better="lower"),
+    ]
+    if not same_targets(methods):
+        over_all = [dataclasses.replace(column, better=None) for column in over_all]
+    rows = []
+    for name, method in methods.items():
+        metrics, top, notes = method.metrics, method.named_points["best_point"], {}
+        if top is not None and not math.isnan(top.target):
+            notes["best_point"] = f"target {amount(top.target)}"
+        if metrics[marks[-1].key].is_known and not metrics["ood_retention"].is_known:
+            notes["ood_retention"] = "not defined" if method.sweep.takes_target else "takes no target"
+        keys = [mark.key for mark in marks]
+        keys += ["best_point", "ood_retention", "monotonicity", "calibration_error"]
+        cells = [TableCell(*metrics[key], note=notes.get(key, "")) for key in keys]
+        rows.append(TableRow(name, cells, name, () if method.sweep.takes_target else ("takes no target",)))
+    looks = looks_of(list(methods), names)
+    return ReportTable("method", [*columns, *over_all], rows, looks, title="Scores at the named targets")
+
+
+def targets_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
+    """The scores of every method at every target."""
+    marks = next(iter(methods.values())).landmarks
+    # None is the target of methods that take none: NaN does not equal itself.
+    curves = {
+        name: {None if math.isnan(point.target) else point.target: point.score for point in method.points}
+        for name, method in methods.items()
+    }
+    rows = []
+    targets = {target for curve in curves.values() for target in curve}
+    for target in sorted(targets, key=lambda target: -math.inf if target is None else target):
+        named = [mark.label for mark in marks if target is not None and same_target(mark.target, target)]
+        cells = [TableCell(*curve.get(target, ())) for curve in curves.values()]
+        rows.append(
+            TableRow("takes no target" if target is None else amount(target), cells, tags=tuple(named))
+        )
+    columns = [TableColumn(name, series=name) for name in methods]
+    return ReportTable("target return", columns, rows, looks_of(list(methods), names), heat=True)

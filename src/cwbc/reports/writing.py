@@ -1,20 +1,15 @@
-"""Reports about grids on disk: the page, its numbers, tables, pictures, and where every cell lies."""
+"""Reports about grids on disk: the page, its numbers, tables and pictures."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from cwbc.grids.outcomes import Outcome
-from cwbc.reports.report import File, ReportDocument
-from cwbc.reports.tables import csv_text
-from cwbc.runs.run_directory import CELLS, PAGE, SUMMARY, RunDirectory
+from cwbc.reports.report import ReportDocument
+from cwbc.runs.run_directory import PAGE, SUMMARY, RunDirectory
 from cwbc.system.errors import InputError
 from cwbc.system.files import is_aside, read_json, write_together
-
-SEEDS = "seeds.csv"
 
 
 def check(out: Path, item: str | None, other: str) -> None:
@@ -64,11 +59,7 @@ def write(out: Path, report: ReportDocument) -> list[str]:
         "files": files,
     }
     # Wherever this is interrupted, the next report finds a summary that lists whose files these are.
-    contents: dict[str, str | bytes | None] = {
-        name: None  # about other cells than these
-        for name in _earlier(out)
-        if name not in files
-    }
+    contents: dict[str, str | bytes | None] = dict.fromkeys(set(_earlier(out)) - set(files))
     contents[SUMMARY] = json.dumps(summary, indent=2, allow_nan=False) + "\n"
     contents |= {name: file.content for name, file in beside.items()}
     contents[PAGE] = report.page(beside)
@@ -83,26 +74,3 @@ def _earlier(out: Path) -> list[str]:
     except (OSError, InputError, TypeError, KeyError):
         return []
     return [name for name in names if isinstance(name, str) and Path(name).name == name]
-
-
-def cell_files(outcomes: Sequence[Outcome]) -> dict[str, File]:
-    """Where each cell lies, and the mean of every seed: all that the tables are computed from."""
-    if not outcomes:
-        return {}
-    cells: list[Sequence[object]] = [("dataset", "method", "directory")]
-    cells += [(each.cell.dataset, each.cell.label, each.directory) for each in outcomes]
-    seeds: list[Sequence[object]] = [
-        ("dataset", "method", "seed", "target", "return", "normalized", "length")
-    ]
-    for outcome in outcomes:
-        sweep = outcome.sweep
-        returns, lengths = sweep.means, sweep.lengths.mean(axis=2)
-        scores = outcome.dataset.task.normalize(returns)
-        for s, seed in enumerate(sweep.seeds.tolist()):
-            for t, target in enumerate(sweep.targets.tolist() if sweep.takes_target else [""]):
-                numbers = (f"{float(each[s, t]):.8g}" for each in (returns, scores, lengths))
-                seeds.append((outcome.cell.dataset, sweep.method, seed, target, *numbers))
-    return {
-        CELLS: File(csv_text(cells), "the directory of each cell, where every episode is"),
-        SEEDS: File(csv_text(seeds), "what each seed achieved at each target return"),
-    }
