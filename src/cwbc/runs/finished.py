@@ -59,7 +59,9 @@ def check_place(root: Path) -> None:
     if not root.exists():
         return
     others = sorted(file.name for file in root.iterdir() if file.is_file() and not is_aside(file))
-    if others and not (holds(root / CONFIG, "runs", "method") or holds(root / SUMMARY, "methods")):
+    interrupted = {RESULTS} <= set(others) <= {RESULTS, *REPORT}  # a report without its summary
+    ours = interrupted or holds(root / CONFIG, "runs", "method") or holds(root / SUMMARY, "methods")
+    if others and not ours:
         raise InputError(f"{root} holds other files, such as {others[0]}; give another --out")
 
 
