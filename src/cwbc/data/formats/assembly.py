@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
-from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Roles, StepColumn, StepTable, assign
+from cwbc.data.formats.columns import BY_NAME, TIMES, ColumnOptions, Roles, StepColumn, StepTable, assign
 from cwbc.data.formats.segmentation import segment
 from cwbc.data.issues import DataError, Issue
 from cwbc.data.store import contained
@@ -42,7 +42,7 @@ def assemble(
         data = _trajectories(table, name, roles, origin.rows, episodes, progress)
     except DataError as error:
         raise DataError(table.origin.source, [*issues, *error.issues]) from error
-    issues += found
+    issues += [*found, *_unread_dates(table, roles)]
     if data.unfinished_steps:
         what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
         issues.append(Issue("warning", what, "they are excluded", count=data.unfinished_steps))
@@ -151,6 +151,18 @@ def _with_words(table: StepTable, issue: Issue, texts: list[Any], wrong: list[in
         remedy = _ISO
     words = (repr(str(texts[row])[:40]) for row in shown)
     return table.origin.issue("error", issue.what, remedy, None, shown, issue.column, words)
+
+
+def _unread_dates(table: StepTable, roles: Roles) -> Iterator[Issue]:
+    """A warning for each unused time column whose dates have a form that is not read."""
+    for name in roles.ignored if roles.step is None else ():
+        text = name.strip().lower() in TIMES and table.columns[name].kind == "text"
+        first = str(table.values(table.columns[name])[0]).strip()[:40] if text else ""
+        if _DATE.fullmatch(first):
+            what = f"{name} is not used: it holds dates in a form that is not read"
+            remedy = f"{_ISO}, and then they order the steps"
+            issue = table.origin.issue("warning", what, remedy, None, [0], name, [repr(first)])
+            yield dataclasses.replace(issue, count=table.rows)
 
 
 def _number(value: Any) -> float | None:

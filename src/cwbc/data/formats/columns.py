@@ -159,7 +159,7 @@ _ROLES = {
 _MEMBER = re.compile(r"(\d+)|[_.](.*)", re.DOTALL)  # what follows the name of a role in those of its columns
 _NUMBER = re.compile(r"\d{1,9}")
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
-_TIMES = ("timestamp", "time")
+TIMES = ("timestamp", "time")
 _error = functools.partial(Issue, "error")
 
 
@@ -231,7 +231,7 @@ def _by_name(role: str, columns: Mapping[str, StepColumn]) -> list[str]:
     plain = {name.strip().lower(): name for name in reversed(list(columns))}
     for candidate in _ROLES[role].names:
         if candidate in plain:
-            if candidate in _TIMES and columns[plain[candidate]].kind == "text":
+            if candidate in TIMES and columns[plain[candidate]].kind == "text":
                 continue  # a time as text orders nothing, and need not be what is meant
             return [plain[candidate]]
         if _ROLES[role].several and (members := _members(candidate, plain)):
