@@ -14,7 +14,8 @@ from toys import write_toy
 
 from cwbc.core import training
 from cwbc.grids import engine
-from cwbc.grids.preparation import DatasetCache, TrainedCells, prepare, trained_as
+from cwbc.grids.preparation import DatasetCache, TrainedCells, fingerprint, prepare
+from cwbc.runs.configuration import identity
 from cwbc.runs.run_directory import METRICS, RunDirectory
 from cwbc.system.tensor_files import CHECKPOINT
 
@@ -34,7 +35,7 @@ def test_more_episodes_and_other_returns_need_no_training(
     (cell,) = toy_cells(toy, 1, steps=10)
     (first,) = engine.run([cell], tmp_path, notes={"command": "first"}).outcomes
     (prepared,) = prepare([cell], tmp_path, {}, DatasetCache())
-    assert trained_as(RunDirectory(first.directory).config()) == prepared.trained_as
+    assert fingerprint(identity(RunDirectory(first.directory).config())) == prepared.trained_as
     before = tables(tmp_path)
     monkeypatch.setattr(training._Loop, "run", no_training)
     more = dataclasses.replace(cell, episodes=EPISODES + 1, targets=(*TARGETS, 5.0))

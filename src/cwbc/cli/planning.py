@@ -170,7 +170,6 @@ class Plan:
             config = configuration(data, spec, training, self.seeds, notes)
             planned.append((RunDirectory(directory), config))
         for run, config in planned:
-            run.check_trainable()
             run.check_same(config, self.options.overwrite)
         if self.options.overwrite:
             with contextlib.ExitStack() as stack:  # once all of them are known to be all right

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import threading
 import time
 import traceback
@@ -20,7 +21,7 @@ from cwbc.core.training import Interrupted
 from cwbc.data import activity
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, TrainedCells, check_room, groups, prepare
+from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, TrainedCells, groups, prepare
 from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.policies import Policies
@@ -96,14 +97,18 @@ def run(
 def prepare_all(
     cells: Sequence[Cell], root: Path, notes: Mapping[str, Any] | None, options: Options
 ) -> tuple[list[Prepared], DatasetCache]:
-    """The prepared cells of a grid, with their data."""
+    """The prepared cells of a grid, with their data; unfinished ones need a directory to write to."""
 
     def reading(name: str) -> None:
         options.progress(GridProgress(len(cells), remark=activity(name)[0]))
 
     cache = DatasetCache()
     prepared = prepare(cells, root, notes or {}, cache, reading)
-    check_room(prepared, root)
+    if root.is_dir() and not os.access(root, os.W_OK):
+        left = sum(not each.is_finished() for each in prepared)
+        if left:
+            reason = f"{left} of {len(prepared)} cells are not finished"
+            raise InputError(f"{root} cannot be written to, and {reason}; give another directory")
     return prepared, cache
 
 

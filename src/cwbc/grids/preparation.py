@@ -122,38 +122,19 @@ def prepare(
                 "horizon": data.horizon,
                 "dataset": summary.to_json(),
             }
-            evaluated = {**identity(config), "targets": targets, "episodes": cell.episodes}
-            place = root / (cell.label if by_label else _hashed(evaluated)[:16])
-            environment = str(data.environment)  # the cache refuses datasets without one
-            prepared[number] = Prepared(cell, place, summary, environment, targets, known, trained_as(config))
+            trained, place = identity(config), root / cell.label
+            if not by_label:
+                evaluated = {**trained, "targets": targets, "episodes": cell.episodes}
+                place = root / fingerprint(evaluated)[:16]
+            where = (place, summary, str(data.environment))  # the cache refuses datasets without one
+            prepared[number] = Prepared(cell, *where, targets, known, fingerprint(trained))
     return [prepared[number] for number in range(len(cells))]
 
 
-def check_room(prepared: Sequence[Prepared], root: Path) -> None:
-    """Refuse a directory that cannot be written to, unless all its cells are finished."""
-    if root.is_dir() and not os.access(root, os.W_OK):
-        left = sum(not each.is_finished() for each in prepared)
-        if left:
-            reason = f"{left} of {len(prepared)} cells are not finished"
-            raise InputError(f"{root} cannot be written to, and {reason}; give another directory")
-
-
-def trained_as(config: dict[str, Any]) -> str:
-    """The fingerprint of everything that a training depends on."""
-    return _hashed(identity(config))
-
-
-def _hashed(value: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(_canonical(value), sort_keys=True).encode()).hexdigest()
-
-
-def _canonical(value: Any) -> Any:
-    """Plain values in which 1 and 1.0 are the same number."""
-    if isinstance(value, dict):
-        return {key: _canonical(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_canonical(each) for each in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+def fingerprint(settings: dict[str, Any]) -> str:
+    """A hash of settings, in which 1 and 1.0 are the same number."""
+    plain = json.loads(json.dumps(settings), parse_int=float)
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def target_returns(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
@@ -210,7 +191,7 @@ class TrainedCells:
                 if directory not in self._known and os.path.exists(directory / CHECKPOINT):
                     self._known[directory] = None
                     with contextlib.suppress(OSError, InputError, KeyError, TypeError, AttributeError):
-                        self._known[directory] = trained_as(RunDirectory(directory).config())
+                        self._known[directory] = fingerprint(identity(RunDirectory(directory).config()))
             alike = [directory for directory, known in self._known.items() if known == cell.trained_as]
         for directory in alike:
             if files := _parameters(directory, cell.cell.training.steps):

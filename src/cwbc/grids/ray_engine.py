@@ -171,29 +171,25 @@ class _Driver:
                 raise Interrupted
 
     def _settle(self, task: Any, group: list[Prepared]) -> None:
+        """Record why cells failed; of a task that failed, some may be finished already."""
+        names = [each.directory.name for each in group]
         try:
             host, reasons = self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:
             cause = error.cause or error
-            return self._fail(group, f"{type(cause).__name__}: {cause}")
+            host, reasons = "", dict.fromkeys(names, f"{type(cause).__name__}: {cause}")
         except self.ray.exceptions.RayError as error:
-            return self._fail(group, f"its worker died, and so did {_RETRIES} more: {type(error).__name__}")
+            reason = f"its worker died, and so did {_RETRIES} more: {type(error).__name__}"
+            host, reasons = "", dict.fromkeys(names, reason)
         if reasons is None:
-            raise InputError(
-                f"{self.sign.parent.parent} cannot be seen from {host}; cells need a directory that all "
-                "nodes of the cluster share"
-            )
-        for each in group:
-            if (reason := reasons.get(each.directory.name)) is not None:
-                self._fail([each], f"{reason} (on {host})")
-            elif not _appears(each):
-                self._fail([each], f"{host} finished it, but its results cannot be seen here")
-        return None
-
-    def _fail(self, group: list[Prepared], reason: str) -> None:
-        """Record a failure; some cells of the group may be finished already."""
-        failed = [each.directory for each in group if not each.is_finished()]
-        self.reasons.update(dict.fromkeys(failed, " ".join(reason.split())))
+            where = f"{self.sign.parent.parent} cannot be seen from {host}"
+            raise InputError(f"{where}; cells need a directory that all nodes of the cluster share")
+        for each, name in zip(group, names, strict=True):
+            reason = reasons.get(name)
+            if reason is None and not _appears(each):
+                reason = f"{host} finished it, but its results cannot be seen here"
+            if reason is not None and not each.is_finished():
+                self.reasons[each.directory] = " ".join(reason.split())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,6 +210,10 @@ class _Order:
 def _work(order: _Order) -> tuple[str, dict[str, str] | None]:
     """Run a task on a worker: its host, and why cells failed; None where their directory is not visible."""
     host = socket.gethostname()
+
+    def failed(reason: str) -> tuple[str, dict[str, str]]:
+        return host, dict.fromkeys(order.names, f"{reason} (on {host})")
+
     if not order.sign.exists():
         return host, None
     if order.store is not None:
@@ -227,16 +227,15 @@ def _work(order: _Order) -> tuple[str, dict[str, str] | None]:
             generated.DatasetSpec.of(name, order.size).generate()
         prepared = prepare(order.cells, order.sign.parent.parent, order.notes, cache)
     except (InputError, OSError) as error:
-        return host, dict.fromkeys(order.names, str(error))
+        return failed(str(error))
     if [each.directory.name for each in prepared] != order.names:
-        other = f"{name} is not the same data there, or cwbc not the same version"
-        return host, dict.fromkeys(order.names, other)
+        return failed(f"{name} is not the same data there, or cwbc not the same version")
     try:
         wanted = Options(should_stop=lambda: not order.sign.exists(), lock_seconds=order.lock_seconds)
         reasons = engine.settle(prepared, cache, wanted)
     except Interrupted:
-        return host, dict.fromkeys(order.names, "stopped")
-    return host, {path.name: reason for path, reason in reasons.items()}
+        return failed("stopped")
+    return host, {path.name: f"{reason} (on {host})" for path, reason in reasons.items()}
 
 
 @contextlib.contextmanager

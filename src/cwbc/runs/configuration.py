@@ -8,7 +8,7 @@ import importlib.metadata
 import os
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,48 +25,22 @@ if TYPE_CHECKING:
 _VERSIONED = ("cwbc", "jax", "jaxlib", "optax", "numpy", "mujoco", "gymnasium")
 
 
-class _Weighting(TypedDict, total=False):
-    kind: str
-    top_fraction: float
-
-
-class _Method(TypedDict):
-    name: str
-    weighting: _Weighting
-
-
-class _Training(TypedDict):
-    steps: int
-    batch_size: int
-
-
-class _Hardware(TypedDict):
-    device: str
-    cores: int | None
-
-
-class _Session(TypedDict):
-    versions: dict[str, str]
-    hardware: _Hardware
-
-
-class _Extended(TypedDict, total=False):
-    """The fields that later sessions add."""
-
-    later_sittings: list[_Session]
-    first_steps: int
-
-
-class _Config(_Session, _Extended):
-    """The fields of config.json that are read again without the data."""
-
-    method: _Method
-    training: _Training
-    seeds: list[int]
-    horizon: int
-    dataset: dict[str, Any]
-    drawn: list[float] | None
-    notes: dict[str, str]
+# The fields that are read again without the data; those with a question mark may be absent.
+_FIELDS: dict[str, Any] = {
+    "method.name": str,
+    "method.weighting.kind?": str,
+    "method.weighting.top_fraction?": float,
+    "training.steps": int,
+    "training.batch_size": int,
+    "seeds": list[int],
+    "horizon": int,
+    "dataset": dict[str, Any],
+    "drawn": list[float] | None,
+    "notes": dict[str, str],
+    "first_steps?": int,
+    "later_sittings?": list[Any],
+}
+_SESSION = {"versions": dict[str, str], "hardware.device": str, "hardware.cores": int | None}
 
 
 def configuration(
@@ -116,7 +90,9 @@ def read_config(path: Path) -> dict[str, Any]:
         raise InputError(f"{path.parent} is not a run directory: {path.name} is missing") from None
     if not isinstance(config, dict) or "method" not in config:
         raise InputError(f"{path} does not describe a run")
-    config = decode(_Config, config, f"{path}: config")
+    _check(_FIELDS, config, f"{path}: config")
+    for session in sessions(config):
+        _check(_SESSION, session, f"{path}: config")
     for place, counts in (("seeds", config["seeds"]), ("training.steps", [config["training"]["steps"]])):
         if not counts or min(counts) < (place != "seeds"):
             raise InputError(f"{path}: config.{place} is {counts}")
@@ -127,6 +103,16 @@ def read_config(path: Path) -> dict[str, Any]:
     return config
 
 
+def _check(fields: dict[str, Any], value: Any, place: str) -> None:
+    for field, kind in fields.items():
+        name, found, where, is_there = field.removesuffix("?"), value, place, True
+        for part in name.split("."):
+            parent, where = decode(dict[str, Any], found, where), f"{where}.{part}"
+            found, is_there = parent.get(part), part in parent
+        if is_there or field == name:
+            decode(kind, found, where)
+
+
 def first_steps(config: dict[str, Any]) -> int:
     """The steps of a run's first training; later commands may have extended it."""
     return int(config.get("first_steps", config["training"]["steps"]))
@@ -134,7 +120,7 @@ def first_steps(config: dict[str, Any]) -> int:
 
 def sessions(config: dict[str, Any]) -> list[dict[str, Any]]:
     """The versions and hardware of all sessions in which a run was trained, without repetitions."""
-    first = {name: config[name] for name in ("versions", "hardware")}
+    first = {name: config.get(name) for name in ("versions", "hardware")}
     return [first, *config.get("later_sittings", [])]
 
 
@@ -153,6 +139,11 @@ def settings(config: dict[str, Any]) -> dict[str, Any]:
     parts = [*(part for part in config["method"].values() if isinstance(part, dict)), config["training"]]
     named = {name: value for part in parts for name, value in part.items() if name != "kind"}
     return {**named, "seeds": len(config["seeds"])}
+
+
+def in_words(changes: dict[str, tuple[Any, Any]], most: int | None = None) -> str:
+    """Differences as text."""
+    return "; ".join(f"{name} was {old!r}, now {new!r}" for name, (old, new) in [*changes.items()][:most])
 
 
 def differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:

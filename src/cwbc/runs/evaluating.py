@@ -69,14 +69,13 @@ def evaluate(
         )
     finally:
         simulator.close()
-    sweep = Sweep(
-        method=spec.method.name,
-        seeds=np.asarray(policies.seeds, np.int64),
-        targets=wanted,
-        returns=rollouts.returns.reshape(shape),
-        lengths=rollouts.lengths.reshape(shape),
+    return Sweep(
+        spec.method.name,
+        np.asarray(policies.seeds, np.int64),
+        wanted if spec.method.is_conditioned else np.array([np.nan]),
+        rollouts.returns.reshape(shape),
+        rollouts.lengths.reshape(shape),
     )
-    return sweep if spec.method.is_conditioned else sweep.once()
 
 
 def evaluate_run(

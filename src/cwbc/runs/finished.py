@@ -108,8 +108,18 @@ def provenance(runs: Sequence[RunDirectory], names: Sequence[str] | None = None)
     configs = [run.config() for run in runs]
     names = names or [config["method"]["name"] for config in configs]
     sittings = [sessions(config) for config in configs]
+    seconds = [run.training_seconds() for run in runs]
+    times = ["unknown" if each is None else f"{each:,.0f} s" for each in seconds]
+    hardware = [
+        ["{device}, {cores} cores".format(**session["hardware"]) for session in each] for each in sittings
+    ]
     trained = [[_versions(session["versions"]) for session in each] for each in sittings]
     evaluated = [_versions(run.evaluated_with()) for run in runs]
+    steps = [
+        f"{training['steps']:,}, batch size {training['batch_size']}"
+        + (f", {training['precision']} matmuls" if "precision" in training else "")
+        for training in (config["training"] for config in configs)
+    ]
     notes = ("command", "dataset from", "preset")
 
     def once(lines: Iterable[str]) -> str:
@@ -117,29 +127,14 @@ def provenance(runs: Sequence[RunDirectory], names: Sequence[str] | None = None)
 
     return {
         **{topic: once(config["notes"].get(topic, "") for config in configs) for topic in notes},
-        "steps": once(map(_steps, configs)),
-        "training time": "\n".join(f"{name}: {_seconds(run)}" for name, run in zip(names, runs, strict=True)),
-        "hardware": _counted([[_hardware(session["hardware"]) for session in each] for each in sittings]),
+        "steps": once(steps),
+        "training time": "\n".join(f"{name}: {time}" for name, time in zip(names, times, strict=True)),
+        "hardware": _counted(hardware),
         "versions": _counted(trained),
         "evaluated with": _counted(
             [{one} - set(known) for one, known in zip(evaluated, trained, strict=True)]
         ),
     }
-
-
-def _steps(config: dict[str, Any]) -> str:
-    training = config["training"]
-    precision = f", {training['precision']} matmuls" if "precision" in training else ""
-    return f"{training['steps']:,}, batch size {training['batch_size']}{precision}"
-
-
-def _seconds(run: RunDirectory) -> str:
-    seconds = run.training_seconds()
-    return "unknown" if seconds is None else f"{seconds:,.0f} s"
-
-
-def _hardware(hardware: dict[str, Any]) -> str:
-    return f"{hardware['device']}, {hardware['cores']} cores"
 
 
 def _versions(versions: dict[str, str]) -> str:

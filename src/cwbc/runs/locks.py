@@ -58,10 +58,10 @@ def acquire(directory: Path, seconds: float = SECONDS) -> Lock | None:
     return Lock(path, token, seconds)
 
 
-def is_locked(directory: Path, seconds: float = SECONDS) -> bool:
+def is_locked(directory: Path) -> bool:
     """Whether a process has locked the directory."""
     found = _numbers(directory / FOLDER)
-    return bool(found) and _is_locked(directory / FOLDER / str(found[-1]), seconds)
+    return bool(found) and _is_locked(directory / FOLDER / str(found[-1]), SECONDS)
 
 
 @dataclasses.dataclass

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from numbers import Number
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,22 +26,13 @@ from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
 
 _STATISTICS = ("observation_mean", "observation_deviation")  # names of tensors in files
-
-
-class _Described(TypedDict):
-    design: dict[str, Any]
-    about: dict[str, Any]
-
-
-class _About(TypedDict):
-    """The provenance of a run's policies."""
-
-    dataset: str
-    content_hash: str
-    environment: str | None
-    lowest_return: float
-    best_return: float
-
+_ABOUT: dict[str, Any] = {  # the provenance of a run's policies
+    "dataset": str,
+    "content_hash": str,
+    "environment": str | None,
+    "lowest_return": float,
+    "best_return": float,
+}
 
 _act = jax.jit(act, static_argnums=0)
 
@@ -173,14 +163,14 @@ class Policies:
             raise InputError(f"{run} holds no trained run: {CHECKPOINT} is missing")
         if "step" not in tensor_files.read_description(path):
             raise InputError(f"{path} is a policy, not a run's checkpoint")
-        progress = read_progress(path)
-        seeds, steps, metrics = tuple(progress["seeds"]), progress["steps"], list[dict[str, Any]]()
+        seeds, step, steps = read_progress(path)
+        metrics: list[dict[str, Any]] = []
         if path != given:
             metrics = RunDirectory(given).metrics()
             with contextlib.suppress(InputError):  # the checkpoint is enough where it was copied alone
                 steps = max(steps, RunDirectory(given).config()["training"]["steps"])
-        if progress["step"] < steps:
-            done = f"{progress['step']} of {steps} steps"
+        if step < steps:
+            done = f"{step} of {steps} steps"
             raise InputError(f"{run}: training has stopped at {done}; run the same command to finish it")
         loaded = _read(path, seeds)
         warnings = training_warnings(metrics, seeds, to_json(loaded.spec.method))
@@ -197,13 +187,26 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     tensors, description = tensor_files.read(
         path, lambda name: name.startswith("parameters/") or name in _STATISTICS
     )
-    described = decode(_Described, description, f"{path}, description")
-    if seeds:
-        decode(_About, described["about"], f"{path}, about")
-    spec = PolicySpec.from_json(described["design"], f"{path}, design")
+    design, about = (
+        decode(dict[str, Any], description.get(name), f"{path}, description.{name}")
+        for name in ("design", "about")
+    )
+    for name, kind in _ABOUT.items() if seeds else ():
+        decode(kind, about.get(name), f"{path}, about.{name}")
+    spec = PolicySpec.from_json(design, f"{path}, design")
     if isinstance(spec.observations, Vector):
-        found = _checked_statistics(path, tensors, len(spec.observations.mean))
-        spec = PolicySpec.from_json(described["design"], f"{path}, design", found)
+        for name in _STATISTICS:
+            if name not in tensors:
+                raise InputError(f"{path} lacks the tensor {name}")
+            tensor_files.check_tensor(
+                path, name, tensors[name], spec.observations.shape, np.dtype(np.float32)
+            )
+        mean, std = (tensors[name] for name in _STATISTICS)
+        if not (std > 0).all():
+            least = f"{std.min()}; expected only more than 0"
+            raise InputError(f"{path}: the tensor observation_deviation has {least}")
+        space = Vector(tuple(mean.tolist()), tuple(std.tolist()))
+        spec = dataclasses.replace(spec, observations=space)
     # Before shapes are computed, which takes long for millions of layers.
     layers = getattr(getattr(spec.method.learner, "network", None), "layers", 0)
     if layers > len(tensors):
@@ -223,30 +226,15 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     except (TypeError, ValueError, OverflowError) as error:  # impossible sizes
         raise InputError(f"{path}, design: no network has these sizes: {error}") from error
     parameters = tensor_files.unflatten(path, "parameters", like, tensors)
-    return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, described["about"])
-
-
-def _checked_statistics(path: Path, tensors: dict[str, NDArray[Any]], size: int) -> tuple[Any, Any]:
-    for name in _STATISTICS:
-        if name not in tensors:
-            raise InputError(f"{path} lacks the tensor {name}")
-        tensor_files.check_tensor(path, name, tensors[name], (size,), np.dtype(np.float32))
-    mean, std = (tensors[name] for name in _STATISTICS)
-    if not (std > 0).all():
-        raise InputError(
-            f"{path}: the tensor observation_deviation has {std.min()}; expected only more than 0"
-        )
-    return mean, std
+    return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, about)
 
 
 def _numbers(values: Any) -> NDArray[np.float64] | None:
     """Values as an array, or None where they are no numbers: NumPy would take the text "600" for one."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "O" and not all(isinstance(each, Number) for each in array.flat):
-            return None  # such as None, which would become NaN
-        return None if array.dtype.kind in "USMmc" else array.astype(np.float64)
-    except (TypeError, ValueError):  # lists of lists of several lengths, complex objects
+        return None if array.dtype.kind in "USMmcO" else array.astype(np.float64)
+    except (TypeError, ValueError):  # such as lists of lists of several lengths
         return None
 
 

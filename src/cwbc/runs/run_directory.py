@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Sized
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from cwbc.core.diagnostics import training_warnings
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep, read_results
 from cwbc.runs import locks
-from cwbc.runs.configuration import differences, identity, read_config
+from cwbc.runs.configuration import differences, identity, in_words, read_config
 from cwbc.runs.tracking import Tracking, tensorboard
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
-from cwbc.system.files import is_aside, read_json
+from cwbc.system.files import is_aside, read_json, write_atomically
 from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
 
@@ -35,17 +35,8 @@ CELLS = "cells.csv"  # of a report about a grid: where its runs are
 REPORT = ("reliability.png", "training.png", "returns.png", "scores.md", "scores.csv", PAGE)
 _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
-
-
-class _Row(TypedDict):
-    step: int
-    seconds: float
-
-
-class _Progress(TypedDict):
-    seeds: list[int]
-    step: int
-    steps: int
+_ROW = {"step": int, "seconds": float}  # of metrics; everything else is over seeds
+_PROGRESS = {"seeds": tuple[int, ...], "step": int, "steps": int}  # in the description of a checkpoint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +59,10 @@ class RunDirectory:
         """The configuration, with the type of every field checked."""
         return read_config(self.path / CONFIG)
 
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Replace the configuration."""
+        write_atomically(self.path / CONFIG, json.dumps(config, indent=2) + "\n")
+
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of the metrics, without incomplete or damaged ones."""
         path, rows = self.path / METRICS, []
@@ -76,17 +71,14 @@ class RunDirectory:
         except OSError:  # metrics are not essential
             return []
         for line in data.splitlines():
-            with contextlib.suppress(ValueError, RecursionError, InputError):
-                row = decode(_Row, json.loads(line), "row")
-                losses = {name: value for name, value in row.items() if name not in ("step", "seconds")}
-                rows.append(row | decode(dict[str, list[float]], losses, "row"))
+            with contextlib.suppress(ValueError, RecursionError, AttributeError, InputError):
+                row = json.loads(line).items()
+                row = {name: decode(_ROW.get(name, list[float]), value, name) for name, value in row}
+                rows += [row] if row.keys() >= _ROW.keys() else []
         return rows
 
     def training_seconds(self) -> float | None:
-        """The training time over all sessions; None where the metrics are gone.
-
-        The time of runs that were trained together is divided by their number.
-        """
+        """The training time over all sessions, a share of it for runs trained together; None if unknown."""
         rows = self.metrics()
         return rows[-1]["seconds"] if rows else None
 
@@ -97,7 +89,7 @@ class RunDirectory:
 
     def steps_done(self) -> int:
         """The steps of the checkpoint; 0 without one."""
-        return read_progress(self.path / CHECKPOINT)["step"] if self.has(CHECKPOINT) else 0
+        return read_progress(self.path / CHECKPOINT)[1] if self.has(CHECKPOINT) else 0
 
     def trains_on(self, steps: int) -> bool:
         """Whether the run was started with fewer steps, so that its training continues to these."""
@@ -123,33 +115,30 @@ class RunDirectory:
         """Refuse a directory with other files, and a run with other settings unless `overwrite`."""
         self._check_place()
         changes = self._changes(config)
-        if changes.keys() == {"training.steps"} and self.trains_on(config["training"]["steps"]):
-            return
-        if not changes or overwrite or not self.holds_work():
-            return
-        remedy = "give another directory (--out), or remove this one to start over (--overwrite)"
-        if _SCALE in changes:  # the other settings of the condition follow from it
-            was, now = (scale or "paper" for scale in changes[_SCALE])
-            changes = {
-                name: pair for name, pair in changes.items() if not name.startswith("method.condition.")
-            }
-            remedy += "" if changes else f"; --condition-scale {was} resumes it"
-            changes["condition_scale"] = (was, now)
-        different = [f"{name} was {old!r}, now {new!r}" for name, (old, new) in changes.items()]
-        environment = config["dataset"]["environment"]
-        if environment and not self.config()["dataset"]["environment"]:
-            # Its time limit may change which episodes are truncated, and so the data.
-            command = shlex.join(["cwbc", "evaluate", str(self.path), "--env", environment])
-            remedy += f"; `{command}` evaluates the trained run"
-        raise InputError(f"{self.path} holds a run with other settings: {'; '.join(different[:4])}; {remedy}")
-
-    def check_trainable(self) -> None:
-        """Refuse to train where there are results without their parameters."""
+        extends = changes.keys() == {"training.steps"} and self.trains_on(config["training"]["steps"])
+        if changes and not extends and not overwrite and self.holds_work():
+            different = self._in_words(changes, config)
+            raise InputError(f"{self.path} holds a run with other settings: {different}")
         if self.has(SUMMARY, RESULTS) and not self.has(CHECKPOINT):
             raise InputError(
                 f"{self.path} holds results without the parameters that they were evaluated with, so nothing "
                 "can resume there; remove it to start over"
             )
+
+    def _in_words(self, changes: dict[str, tuple[Any, Any]], config: dict[str, Any]) -> str:
+        """The settings that differ, and what to do."""
+        remedy = "give another directory (--out), or remove this one to start over (--overwrite)"
+        if _SCALE in changes:  # the other settings of the condition follow from it
+            was, now = (scale or "paper" for scale in changes[_SCALE])
+            changes = {name: p for name, p in changes.items() if not name.startswith("method.condition.")}
+            remedy += "" if changes else f"; --condition-scale {was} resumes it"
+            changes["condition_scale"] = (was, now)
+        environment = config["dataset"]["environment"]
+        if environment and not self.config()["dataset"]["environment"]:
+            # Its time limit may change which episodes are truncated, and so the data.
+            command = shlex.join(["cwbc", "evaluate", str(self.path), "--env", environment])
+            remedy += f"; `{command}` evaluates the trained run"
+        return f"{in_words(changes, 4)}; {remedy}"
 
     def discard_other(self, config: dict[str, Any]) -> None:
         """Remove the files of a run with other settings, and no other files."""
@@ -265,22 +254,24 @@ class RunDirectory:
                 raise InputError(f"{self.path} is not empty and holds no run; give another directory (--out)")
 
 
-def read_progress(checkpoint: Path) -> _Progress:
-    """The seeds and steps of a checkpoint, checked against the counts of its optimizer."""
+def read_progress(checkpoint: Path) -> tuple[tuple[int, ...], int, int]:
+    """The seeds of a checkpoint, its step and its last step, checked against the counts of its optimizer."""
     counts, description = tensor_files.read(
         checkpoint, lambda name: name.startswith("optimizer/") and name.endswith("/count")
     )
-    found: _Progress = decode(_Progress, description, f"{checkpoint}, description")
-    seeds, step, steps = found["seeds"], found["step"], found["steps"]
+    place = f"{checkpoint}, description"
+    seeds, step, steps = (
+        decode(kind, description.get(name), f"{place}.{name}") for name, kind in _PROGRESS.items()
+    )
     if not 0 <= step <= steps:
-        raise InputError(f"{checkpoint}, description.step is {step}; expected 0 to {steps}")
+        raise InputError(f"{place}.step is {step}; expected 0 to {steps}")
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
-        raise InputError(f"{checkpoint}, description.seeds is no list of different seeds from 0 to 2^32 - 1")
+        raise InputError(f"{place}.seeds is no list of different seeds from 0 to 2^32 - 1")
     for name, count in counts.items():
         if count.shape != (len(seeds),) or (count != step).any():
             counted = np.unique(count).tolist()[:3]
             raise InputError(f"{checkpoint} is damaged: it says step {step}, but {name} counts {counted}")
-    return found
+    return seeds, step, steps
 
 
 def holds(path: Path, *keys: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Discrete
 from cwbc.core.training import Row, Trainee
 from cwbc.core.trajectories import Trajectories
-from cwbc.runs.configuration import configuration, differences, first_steps, sessions
+from cwbc.runs.configuration import configuration, differences, first_steps, in_words, sessions
 from cwbc.runs.policies import Policies, statistics
 from cwbc.runs.run_directory import CONFIG, METRICS, REPORT, RESULTS, SUMMARY, RunDirectory, read_progress
 from cwbc.runs.tracking import Tracking
@@ -85,34 +84,32 @@ def train_together(
         check_training(spec, settings, len(seeds))
     before_writing = control.get("before_writing", lambda: None)
     before_writing()
-    about = {
-        "dataset": data.name,
-        "content_hash": data.content_hash,
-        "environment": data.environment,
-        "lowest_return": data.lowest,
-        "best_return": data.best,
-        "cwbc": importlib.metadata.version("cwbc"),
-    }
     configs = [configuration(data, spec, settings, seeds, notes or {}) for spec in specs]
     begun = [
-        _begin(run, spec, settings, config, about, before_writing)
+        _begin(run, spec, settings, config, before_writing)
         for run, spec, config in zip(runs, specs, configs, strict=True)
     ]
     training.train(data, [trainee for trainee, _ in begun], settings, **control)
-    policies = []
+    policies, about = [], _about(configs[0])
     for one, rows in begun:
         warnings = tuple(training_warnings(rows, seeds, to_json(one.method)))
         policies.append(Policies(one.spec, one.state.parameters, seeds, about, warnings))
     return policies
 
 
+def _about(config: dict[str, Any]) -> dict[str, Any]:
+    """The provenance of policies."""
+    dataset = config["dataset"]
+    return {
+        "dataset": dataset["name"],
+        **{name: dataset[name] for name in ("content_hash", "environment")},
+        **{f"{name}_return": dataset[name] for name in ("lowest", "best")},
+        "cwbc": config["versions"]["cwbc"],
+    }
+
+
 def _begin(
-    run: Run,
-    spec: PolicySpec,
-    settings: Training,
-    config: dict[str, Any],
-    about: dict[str, Any],
-    before_writing: Callable[[], None],
+    run: Run, spec: PolicySpec, settings: Training, config: dict[str, Any], before_writing: Callable[[], None]
 ) -> tuple[Trainee, list[Row]]:
     """A method at the step to train from, and the rows of its metrics, which grow in training."""
     seeds = tuple(config["seeds"])
@@ -124,7 +121,8 @@ def _begin(
     spec, state, step = _resume(directory, config, spec, state)
     rows += directory.metrics()
     directory.track(run.tracking)
-    description = {"design": spec.to_json(), "seeds": list(seeds), "steps": settings.steps, "about": about}
+    known = {"seeds": list(seeds), "steps": settings.steps, "about": _about(config)}
+    description = {"design": spec.to_json(), **known}
 
     def record(row: Row) -> None:
         rows.append(row)
@@ -150,21 +148,20 @@ def _resume(
     """The specification, state and step to train from: the checkpoint's, or the initial ones."""
     run.check_same(config)
     run.path.mkdir(parents=True, exist_ok=True)
-    path, metrics = run.path / CHECKPOINT, run.path / METRICS
+    path, metrics, steps = run.path / CHECKPOINT, run.path / METRICS, config["training"]["steps"]
     if not path.exists():
-        run.check_trainable()
         run.discard_other(config)
         metrics.unlink(missing_ok=True)
-        _write_config(run, config)
+        run.write_config(config)
         return spec, initial, 0
-    step = read_progress(path)["step"]
+    _, step, _ = read_progress(path)
     tensors, description = tensor_files.read(path)
     spec = _checked(run, config, spec, description)
     state = {
         field.name: tensor_files.unflatten(path, field.name, getattr(initial, field.name), tensors)
         for field in dataclasses.fields(initial)
     }
-    if step < config["training"]["steps"] or run.trains_on(config["training"]["steps"]):
+    if step < steps or run.trains_on(steps):
         _continue(run, config, step)
     rows = [row for row in run.metrics() if row["step"] <= step]
     write_atomically(metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
@@ -189,34 +186,24 @@ def _checked(
     was = dataclasses.replace(was, method=dataclasses.replace(was.method, name=spec.method.name))
     before = was.to_json() | {"seeds": description["seeds"]}
     if different := differences(before, spec.to_json() | {"seeds": config["seeds"]}):
-        changes = "; ".join(f"{name} was {old!r}, now {new!r}" for name, (old, new) in different.items())
-        raise InputError(f"{path} is of another run than {CONFIG} beside it: {changes}")
+        raise InputError(f"{path} is of another run than {CONFIG} beside it: {in_words(different)}")
     return spec
 
 
 def _continue(run: RunDirectory, config: dict[str, Any], step: int) -> None:
-    """Add this session to the configuration, and set the evaluation of fewer steps aside."""
-    stored, (session,) = run.config(), sessions(config)
-    now, (_, *later) = {**stored}, sessions(stored)
-    if session not in sessions(stored):
-        now["later_sittings"] = [*later, session]
+    """Add this session to the configuration; where more steps follow, set the evaluation so far aside."""
+    stored = run.config()
+    now, known, (session,) = {**stored}, sessions(stored), sessions(config)
+    if session not in known:
+        now["later_sittings"] = [*known[1:], session]
     if run.trains_on(config["training"]["steps"]):
-        _set_evaluation_aside(run, step)
-        now |= {name: config[name] for name in ("training", "notes")} | {"first_steps": first_steps(stored)}
+        now |= {"training": config["training"], "notes": config["notes"], "first_steps": first_steps(stored)}
+        folder = run.earlier_evaluation(step)
+        for name in (SUMMARY, RESULTS, *REPORT):  # without its summary, no other file counts as an evaluation
+            if run.has(name):
+                if folder.is_symlink():
+                    raise InputError(f"{folder} is a link, and nothing is moved through it; remove it")
+                folder.mkdir(exist_ok=True)
+                os.replace(run.path / name, folder / name)
     if now != stored:
-        _write_config(run, now)
-
-
-def _set_evaluation_aside(run: RunDirectory, step: int) -> None:
-    """Move the evaluation after fewer steps into a folder of its own."""
-    found = [name for name in (SUMMARY, RESULTS, *REPORT) if run.has(name)]
-    folder = run.earlier_evaluation(step)
-    if found and folder.is_symlink():
-        raise InputError(f"{folder} is a symbolic link, and nothing is moved through it; remove it")
-    for name in found:  # the summary first: without it, no other file counts as an evaluation
-        folder.mkdir(exist_ok=True)
-        os.replace(run.path / name, folder / name)
-
-
-def _write_config(run: RunDirectory, config: dict[str, Any]) -> None:
-    write_atomically(run.path / CONFIG, json.dumps(config, indent=2) + "\n")
+        run.write_config(now)

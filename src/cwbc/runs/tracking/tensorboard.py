@@ -41,8 +41,8 @@ class EventFiles:
         for path in self._paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Written in place: TensorBoard reads every file with such a name, also while it grows.
-            with create(path) as file:
-                file.write(_first_event(self._began))
+            with create(path) as file:  # begins with an Event that has file_version = 3
+                file.write(_record(self._began, 0, _field(3, b"brain.Event:2")))
         for row in rows:
             self.record(row)
         for path in old:
@@ -73,9 +73,8 @@ class EventFiles:
         of_files = {tag: [*value, np.mean(value)] for tag, value in values.items()}
         for number, path in enumerate(self._paths):
             with open_to_append(path) as file:
-                file.write(
-                    event(wall_time, step, {tag: float(each[number]) for tag, each in of_files.items()})
-                )
+                now = {tag: float(each[number]) for tag, each in of_files.items()}
+                file.write(event(wall_time, step, now))
 
 
 def discard(directory: Path) -> None:
@@ -103,16 +102,11 @@ def event(wall_time: float, step: int, values: Mapping[str, float]) -> bytes:
     return _record(wall_time, step, _field(5, summary))
 
 
-def _first_event(wall_time: float) -> bytes:
-    """The record that every file begins with: an Event with file_version = 3."""
-    return _record(wall_time, 0, _field(3, b"brain.Event:2"))
-
-
 def _record(wall_time: float, step: int, rest: bytes) -> bytes:
     # A negative step is written as its two's complement in 64 bits.
-    head = struct.pack("<BdB", 1 << 3 | 1, wall_time, 2 << 3) + _varint(step % 2**64)
-    length = struct.pack("<Q", len(head + rest))
-    return length + _masked_sum(length) + head + rest + _masked_sum(head + rest)
+    event = struct.pack("<BdB", 1 << 3 | 1, wall_time, 2 << 3) + _varint(step % 2**64) + rest
+    length = struct.pack("<Q", len(event))
+    return length + _masked_sum(length) + event + _masked_sum(event)
 
 
 def _field(number: int, content: bytes) -> bytes:
