@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pages import CONFIG, DATASET
+from pages import CONFIG, DATASET, sweep
 
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import write_report
+from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.finished import check_place, provenance
+from cwbc.runs.finished import TrainingHistory, check_place, provenance, summary_of, write_results
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 ASKED = ("Hopper-v5", (1000.0, 2000.0), 3)  # environment, targets, episodes
+SWEEP = sweep("rvs", 1400.0, 500.0, 0.0, targets=(1500.0, 3200.0, 6400.0))
+TRAINED: dict[str, Any] = {
+    "seeds": [0, 1],
+    "method": {"weighting": {"kind": "ByLength"}},
+    "drawn": [0.25, 0.75],
+    "training": {"steps": 30},
+}
 
 
 @pytest.fixture
@@ -51,7 +63,7 @@ def test_results_are_those_of_all_seeds(measured: Path) -> None:
     (measured / "results.csv").write_text("".join([head, *reversed(lines)]))  # sorted by a spreadsheet
     assert RunDirectory(measured).is_evaluated(*ASKED)
     (measured / "config.json").write_text(json.dumps({**CONFIG, "seeds": [0, 2]}))
-    with pytest.raises(InputError, match="different settings: 2 seeds, now 2 others; --overwrite"):
+    with pytest.raises(InputError, match=r"settings: seeds was \[0, 1\], now \[0, 2\]; --overwrite"):
         RunDirectory(measured).check_results(*ASKED)
 
 
@@ -107,3 +119,79 @@ def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
     told = provenance([RunDirectory(tmp_path / name) for name in "abc"])
     assert told["versions"] == "mujoco 3.0 (1 of 3)\nmujoco 4.0 (2 of 3)"
     assert told["hardware"] == "cpu, 2 cores"
+
+
+def test_results_are_written_unless_that_is_refused(tmp_path: Path) -> None:
+    def written(refused: bool) -> dict[str, bytes]:
+        """The files that are there then."""
+
+        def before_replacing() -> None:
+            if refused:
+                raise KeyboardInterrupt
+
+        folder = tmp_path / str(refused)
+        folder.mkdir()
+        summary = summary_of(evaluated([SWEEP], DATASET), DATASET)
+        with contextlib.suppress(KeyboardInterrupt):
+            write_results(folder, [SWEEP], summary, before_replacing=before_replacing)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    assert written(refused=True) == {}
+    write_report(tmp_path, [SWEEP], DATASET, {})
+    expected = {name: (tmp_path / name).read_bytes() for name in ("results.csv", "summary.json")}
+    assert written(refused=False) == expected
+
+
+def test_other_results_remove_the_report_of_the_earlier_ones(tmp_path: Path) -> None:
+    write_report(tmp_path, [SWEEP], DATASET, {})
+    write_results(tmp_path, [SWEEP], summary_of(evaluated([SWEEP], DATASET), DATASET))
+    assert (tmp_path / "report.html").exists()
+    other = dataclasses.replace(SWEEP, returns=SWEEP.returns + 1)
+    write_results(tmp_path, [other], summary_of(evaluated([other], DATASET), DATASET))
+    assert {path.name for path in tmp_path.glob("*.*")} == {"results.csv", "summary.json"}
+
+
+def test_a_dataset_summary_with_a_missing_field_is_the_users_error() -> None:
+    values = DATASET.to_json()
+    del values["best"]
+    with pytest.raises(InputError, match="lacks best"):
+        DatasetSummary.from_json(values)
+
+
+def test_a_history_is_read_from_the_files_of_a_run() -> None:
+    rows = [
+        {"step": 10, "seconds": 1.0, "loss": [1.0, 2.0]},
+        {"step": 20, "seconds": 2.0, "loss": [0.5, 1.0]},
+    ]
+    history = TrainingHistory.of(TRAINED, rows)
+    np.testing.assert_array_equal(history.steps, [10, 20])
+    np.testing.assert_array_equal(history.losses, [[1.0, 2.0], [0.5, 1.0]])
+    assert history.weighting == {"kind": "ByLength"}
+    assert history.sampled == (0.25, 0.75)
+
+
+def test_missing_and_damaged_rows_are_left_out() -> None:
+    assert TrainingHistory.of(TRAINED, []).losses.shape == (0, 2)
+    rows: list[dict[str, Any]] = [{"step": 10}, {"step": 20, "loss": [1.0]}, {"step": 30, "loss": [1.0, 2.0]}]
+    np.testing.assert_array_equal(TrainingHistory.of(TRAINED, rows).steps, [30])
+    # A flipped bit can make any number of a step: those that go back or beyond the end are none.
+    rows = [{"step": step, "loss": [1.0, 2.0]} for step in (10, 10**9, 5, 20, 20, 0, 30)]
+    np.testing.assert_array_equal(TrainingHistory.of(TRAINED, rows).steps, [10, 20, 30])
+
+
+def test_sampled_fractions_that_are_damaged_are_unknown() -> None:
+    for drawn in (None, [0.5, 2.0], [-0.5, 1.0]):
+        assert TrainingHistory.of({**TRAINED, "drawn": drawn}, []).sampled is None
+
+
+def test_losses_are_prediction_losses_with_a_regularizer_and_without() -> None:
+    """Older runs without a regularizer have recorded the loss alone, which is the same there."""
+    regularized = {"loss": [3.0, 5.0], "prediction": [1.0, 2.0], "conservative": [2.0, 3.0]}
+    rows = [
+        {"step": 10, "loss": [1.0, 2.0]},
+        {"step": 20, **regularized},
+        {"step": 30, "prediction": [4.0, 5.0]},
+    ]
+    np.testing.assert_array_equal(
+        TrainingHistory.of(TRAINED, rows).losses, [[1.0, 2.0], [1.0, 2.0], [4.0, 5.0]]
+    )

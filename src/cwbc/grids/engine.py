@@ -116,7 +116,7 @@ def settle(prepared: Sequence[Prepared], cache: DatasetCache, options: Options) 
     """Train and evaluate prepared cells; returns why some failed, by directory."""
     engine = _Engine({each.directory: each for each in prepared}, cache, options)
     engine.run()
-    return engine.reasons
+    return engine.reasons()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +134,7 @@ class _Engine:
         self._several_datasets = len({each.cell.dataset for each in cells.values()}) > 1
         self._abandoned = threading.Event()
         self._trained_cells = TrainedCells()
-        self._settled: set[Path] = set()
-        self.reasons: dict[Path, str] = {}  # why a cell failed
+        self._settled: dict[Path, str | None] = {}  # with the reason of a failure
         self._running: dict[Path, TaskProgress] = {}
         self._lock = threading.Lock()
 
@@ -279,11 +278,13 @@ class _Engine:
         if lock is not None:
             lock.release(finished=True)
         with self._lock:
-            self._settled.add(cell.directory)
+            self._settled[cell.directory] = reason
             self._running.pop(cell.directory, None)
-            if reason is not None:
-                self.reasons[cell.directory] = reason
         self._show()
+
+    def reasons(self) -> dict[Path, str]:
+        """Why cells failed."""
+        return {path: reason for path, reason in self._settled.items() if reason is not None}
 
     def _should_stop(self) -> bool:
         return self._abandoned.is_set() or self._options.should_stop()
@@ -302,9 +303,8 @@ class _Engine:
 
     def _show(self, remark: str = "") -> None:
         with self._lock:
-            finished, running = len(self._settled) - len(self.reasons), tuple(self._running.values())
-            grid = GridProgress(len(self._cells), finished, len(self.reasons), running, remark)
-            self._options.progress(grid)
+            done, failed, running = len(self._settled), len(self.reasons()), tuple(self._running.values())
+            self._options.progress(GridProgress(len(self._cells), done - failed, failed, running, remark))
 
 
 def _in_words(error: Exception) -> str:

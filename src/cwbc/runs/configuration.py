@@ -142,8 +142,8 @@ def settings(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_words(changes: dict[str, tuple[Any, Any]], most: int | None = None) -> str:
-    """Differences as text."""
-    return "; ".join(f"{name} was {old!r}, now {new!r}" for name, (old, new) in [*changes.items()][:most])
+    """Differences as text, each value in at most 60 characters."""
+    return "; ".join(f"{name} was {a!r:.60}, now {b!r:.60}" for name, (a, b) in [*changes.items()][:most])
 
 
 def differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:

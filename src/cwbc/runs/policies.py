@@ -55,7 +55,7 @@ class Policy:
         targets = _numbers(target)
         if targets is None or targets.ndim > 1 or not targets.size or not _fit(targets):
             raise InputError(
-                f"a target is a finite number, or a sequence of at least one; got {_short(target)}"
+                f"a target is a finite number, or a sequence of at least one; got {target!r:.60}"
             )
         self._remaining, self._timestep = targets, 0
         self._history = History.empty(self.spec, targets.size)
@@ -81,7 +81,7 @@ class Policy:
         numbers, space = _numbers(observation), self.spec.observations
         expected = (*self._remaining.shape, *space.shape)
         if numbers is None:
-            raise InputError(f"an observation is numbers of shape {expected}; got {_short(observation)}")
+            raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}")
         with np.errstate(over="ignore"):
             observations = numbers.astype(np.float32)
         if observations.shape != expected:
@@ -106,7 +106,7 @@ class Policy:
         if rewards is not None and rewards.shape != self._remaining.shape:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
         if rewards is None or not _fit(rewards) or not _fit(self._remaining - rewards):
-            raise InputError(f"a reward is a finite number; got {_short(reward)}")
+            raise InputError(f"a reward is a finite number; got {reward!r:.60}")
         self._remaining = self._remaining - rewards
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -195,12 +195,11 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
         decode(kind, about.get(name), f"{path}, about.{name}")
     spec = PolicySpec.from_json(design, f"{path}, design")
     if isinstance(spec.observations, Vector):
+        shape, kind = spec.observations.shape, np.dtype(np.float32)
         for name in _STATISTICS:
             if name not in tensors:
                 raise InputError(f"{path} lacks the tensor {name}")
-            tensor_files.check_tensor(
-                path, name, tensors[name], spec.observations.shape, np.dtype(np.float32)
-            )
+            tensor_files.check_tensor(path, name, tensors[name], shape, kind)
         mean, std = (tensors[name] for name in _STATISTICS)
         if not (std > 0).all():
             least = f"{std.min()}; expected only more than 0"
@@ -217,14 +216,12 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     def initial(key: jax.Array) -> Parameters:
         return spec.method.learner.initialize(spec, Training(), key).parameters
 
-    key = jax.random.key(0)
     try:
-        if seeds:
-            like = jax.eval_shape(jax.vmap(initial), jax.random.split(key, len(seeds)))
-        else:
-            like = jax.eval_shape(initial, key)
+        one = jax.eval_shape(initial, jax.random.key(0))
     except (TypeError, ValueError, OverflowError) as error:  # impossible sizes
         raise InputError(f"{path}, design: no network has these sizes: {error}") from error
+    stack = (len(seeds),) if seeds else ()
+    like = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*stack, *x.shape), x.dtype), one)
     parameters = tensor_files.unflatten(path, "parameters", like, tensors)
     return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, about)
 
@@ -241,8 +238,3 @@ def _numbers(values: Any) -> NDArray[np.float64] | None:
 def _fit(numbers: NDArray[np.float64]) -> bool:
     """Whether numbers are finite in float32, too, which networks compute in."""
     return bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"

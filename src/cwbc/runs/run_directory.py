@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sized
 from pathlib import Path
 from typing import Any
 
@@ -219,22 +218,20 @@ class RunDirectory:
             raise InputError(f"{error}; --overwrite evaluates {self.path} again") from error
         if found:
             what = f"{self.path / RESULTS} was evaluated with different settings"
-            raise InputError(f"{what}: {', '.join(found)}; --overwrite replaces it")
+            raise InputError(f"{what}: {found}; --overwrite replaces it")
 
-    def _otherwise(self, environment: str, targets: tuple[float, ...], episodes: int) -> list[str]:
-        """The settings in which the results differ from these."""
-        sweep, seeds, was = self.sweep(), self.config()["seeds"], self.dataset().environment
-        evaluated, each = tuple(sweep.targets.tolist()), sweep.returns.shape[2]
-        found = []
-        if set(sweep.seeds.tolist()) != set(seeds):
-            found.append(_numbers("seeds", sweep.seeds, seeds))
-        if was != environment:
-            found.append(f"in {was}, now in {environment}")
-        if sweep.takes_target and evaluated != targets:
-            found.append(_numbers("target returns", evaluated, targets))
-        if each != episodes:
-            found.append(f"{each} episodes each, now {episodes}")
-        return found
+    def _otherwise(self, environment: str, targets: tuple[float, ...], episodes: int) -> str:
+        """The settings in which the results differ from these; empty where they do not."""
+        sweep = self.sweep()
+        evaluated = tuple(sweep.targets.tolist())
+        was = {
+            "seeds": sorted(sweep.seeds.tolist()),
+            "environment": self.dataset().environment,
+            "targets": evaluated,
+            "episodes": sweep.returns.shape[2],
+        }
+        now = {"seeds": sorted(self.config()["seeds"]), "environment": environment, "episodes": episodes}
+        return in_words(differences(was, {**now, "targets": targets if sweep.takes_target else evaluated}))
 
     def _changes(self, config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
         """The settings in which the run, if there is one, differs from `config`: was and now, by name."""
@@ -280,7 +277,3 @@ def holds(path: Path, *keys: str) -> bool:
         return any(key in read_json(path) for key in keys)
     except (OSError, InputError, TypeError):
         return False
-
-
-def _numbers(what: str, was: Sized, now: Sized) -> str:
-    return f"{len(was)} {what}, now {len(now)}{' others' if len(was) == len(now) else ''}"
