@@ -216,12 +216,12 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     def initial(key: jax.Array) -> Parameters:
         return spec.method.learner.initialize(spec, Training(), key).parameters
 
+    key = jax.random.key(0)
+    keys = jax.random.split(key, len(seeds)) if seeds else key
     try:
-        one = jax.eval_shape(initial, jax.random.key(0))
+        like = jax.eval_shape(jax.vmap(initial) if seeds else initial, keys)
     except (TypeError, ValueError, OverflowError) as error:  # impossible sizes
         raise InputError(f"{path}, design: no network has these sizes: {error}") from error
-    stack = (len(seeds),) if seeds else ()
-    like = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*stack, *x.shape), x.dtype), one)
     parameters = tensor_files.unflatten(path, "parameters", like, tensors)
     return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, about)
 
