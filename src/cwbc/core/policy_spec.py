@@ -76,14 +76,8 @@ class PolicySpec:
         }
 
     @classmethod
-    def from_json(
-        cls, value: Any, place: str = "design", statistics: tuple[Any, Any] | None = None
-    ) -> PolicySpec:
-        """The specification that to_json wrote; an error names the place of what is wrong.
-
-        Args:
-            statistics: mean and std of vector observations, which are not in the JSON.
-        """
+    def from_json(cls, value: Any, place: str = "design") -> PolicySpec:
+        """The specification that to_json wrote; the statistics of vectors are not in it."""
         fields = decode(_Fields, value, place)
         method = method_from_json(fields["method"], f"{place}.method")
         if not method.learner.is_fitted:
@@ -97,7 +91,8 @@ class PolicySpec:
             observations: ObservationSpace = image
         elif "observation_size" in fields:
             _check_size(fields["observation_size"], f"{place}.observation_size", _LARGEST_VECTOR)
-            observations = _vector(fields["observation_size"], statistics)
+            size = fields["observation_size"]
+            observations = Vector((0.0,) * size, (1.0,) * size)
         else:
             raise InputError(f"{place} lacks observation_size")
         actions = _actions(fields["actions"], f"{place}.actions")
@@ -125,13 +120,6 @@ class _Count(TypedDict):
 def _check_size(size: int, place: str, largest: int = _LARGEST_SIZE) -> None:
     if not 1 <= size <= largest:
         raise InputError(f"{place} is {size}; expected 1 to {largest:,}")
-
-
-def _vector(size: int, statistics: tuple[Any, Any] | None) -> Vector:
-    if statistics is None:
-        return Vector((0.0,) * size, (1.0,) * size)
-    mean, std = statistics
-    return Vector(tuple(mean.tolist()), tuple(std.tolist()))
 
 
 def _actions(value: dict[str, Any], place: str) -> ActionSpace:
