@@ -17,7 +17,7 @@ from toys import AIM, learner, write_toy
 
 import cwbc
 from cwbc.behaviours import snapshots
-from cwbc.cli import demo
+from cwbc.cli import training
 from cwbc.core.methods import Method, Preset, Training, sized, with_options
 from cwbc.system import tensor_files
 
@@ -92,7 +92,7 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
         (["train", AIM, "--steps", "9" * 20], "--steps must be at most 2,147,483,647"),
         (["train", AIM, "--seeds", "100000"], "--seeds must be at most 1,000"),
         (["train", AIM, "--actor-rate", "1e300"], "actor_rate must be at most 3.4e+38"),
-        (["train", ""], "an argument is empty"),
+        (["train", ""], "the value is empty"),
         (["train", AIM, "--actor-rate", "-1"], "actor_rate must be positive"),
         (["train", AIM, "--capacity", "1001"], "capacity must be a multiple of copies (16)"),
         (["show", "hoper"], "did you mean 'hopper'?"),
@@ -159,7 +159,7 @@ def test_the_demo_compares_and_tells_the_story(
         chosen.append(preset)
         return with_options(*sized(name, preset), {"width": 16, "batch_size": 4})[:2]  # as in test_cli
 
-    monkeypatch.setattr(demo, "DATASET", str(write_toy(tmp_path / "toy.hdf5")))
+    monkeypatch.setattr(training, "DEMO_DATASET", str(write_toy(tmp_path / "toy.hdf5")))
     monkeypatch.setattr("cwbc.cli.planning.sized", tiny)
     assert run("demo", "--steps", "20", "--seeds", "2") == 0
     assert chosen[-1] == "small"

@@ -24,12 +24,12 @@ ABOUT = "Reliable return-conditioned behavioural cloning for offline reinforceme
 # A command is a dataclass of its options with a method `run`, in a module of its own or with others: only the
 # module of the command that was typed is imported.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "compare": ("compare.Compare", "train each method, evaluate it over target returns, write a report"),
-    "train": ("train.Train", "train only; resumes by itself"),
+    "compare": ("training.Compare", "train each method, evaluate it over target returns, write a report"),
+    "train": ("training.Train", "train only; resumes by itself"),
     "evaluate": ("evaluate.Evaluate", "evaluate a trained run over target returns"),
     "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
     "reproduce": ("reproduce.Reproduce", "one table or figure of the paper; without ITEM, a list of them"),
-    "demo": ("demo.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
+    "demo": ("training.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
     "data list": ("data_list.ListDatasets", "every dataset that is stored here or available"),
     "data show": ("data.ShowDataset", "dataset statistics, the effect of weighting and regularizer, advice"),
     "data check": ("data.CheckDataset", "all errors and warnings in a dataset, with episode, row and column"),
@@ -109,10 +109,9 @@ def load(name: str) -> Any:
 def _parsed(name: str, rest: list[str]) -> Any:
     import tyro
 
-    from cwbc.cli.options import READ, check_options
+    from cwbc.cli.options import READ
 
     command = load(name)
-    check_options(command, rest, f"cwbc {name}")
     if not hasattr(signal, "SIGPIPE"):
         return tyro.cli(command, args=rest, prog=f"cwbc {name}", registry=READ)
     # End silently when `| head` closes the pipe of the help; only briefly, since sockets need the error.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
@@ -13,7 +11,6 @@ from tyro.conf import Positional, arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cwbc.core.options import documented, present
-from cwbc.system.errors import InputError
 
 Flat = arg(name="")  # the options of a group stand without its name
 # The help texts state the defaults themselves: most depend on the preset or on the data.
@@ -49,14 +46,8 @@ def annotated(options: type[Any], text: str) -> Any:
 
 
 def given(options: Any) -> dict[str, Any]:
-    """The options of a group, and of the groups in it, that were given; lists as tuples of whole numbers."""
-    found: dict[str, Any] = {}
-    for name, value in vars(options).items():
-        if dataclasses.is_dataclass(value):
-            found |= given(value)
-        elif value is not None:
-            found[name] = value
-    return found
+    """The options of a group that were given."""
+    return {name: value for name, value in vars(options).items() if value is not None}
 
 
 READ = ConstructorRegistry()
@@ -73,6 +64,10 @@ def _plainly(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     metavar, called = ("|".join(choices), "") if choices else _PLAIN[kind]
 
     def read(texts: list[str]) -> Any:
+        if not texts[
+            0
+        ].strip():  # an unset variable of the shell; as a path, it would be the current directory
+            raise ValueError("the value is empty")
         try:
             return texts[0] if choices else kind(texts[0])
         except ValueError:
@@ -86,34 +81,3 @@ def _plainly(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
         str_from_instance=lambda value: [str(value)],
         choices=choices,
     )
-
-
-def check_options(command: Any, arguments: Sequence[str], called: str) -> None:
-    """Refuse an option that does not exist, with the nearest one: tyro would print a page of help."""
-    known = set(_options(command))
-    for before, argument in itertools.pairwise(["", *arguments]):
-        if argument == "--":  # no options after this
-            return
-        name, is_given, value = argument.partition("=")
-        name = name.replace("_", "-")
-        if not argument.strip() or (name in known and is_given and not value.strip()):
-            # An unset variable of the shell; as a path, it would be the current directory.
-            option = name.strip() or (before if before in known else "an argument")
-            raise InputError(f"{option} is empty; `{called} --help` describes it")
-        if not name.startswith("--") or name in known or name == "--help" or name.startswith("--tyro-"):
-            continue
-        near = difflib.get_close_matches(name, sorted(known), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"`{called} --help` lists its options"
-        raise InputError(f"unknown option {name} of {called}; {hint}")
-
-
-def _options(command: Any) -> Iterator[str]:
-    """The options of a command, and of the groups in it."""
-    for name, kind in get_type_hints(command, include_extras=True).items():
-        marks = getattr(kind, "__metadata__", ())
-        bare = get_args(kind)[0] if marks else kind
-        if dataclasses.is_dataclass(bare):
-            yield from _options(bare)
-        elif Positional not in marks:
-            yield "--" + name.replace("_", "-")
-            yield from (alias for mark in marks for alias in getattr(mark, "aliases", None) or ())
