@@ -152,9 +152,9 @@ def _warnings(recording: Recording) -> Iterator[Issue]:
 
 
 def _discrete_actions(data: Trajectories) -> Iterator[Issue]:
-    name, seen = action_names(data)[0], np.unique(data.actions)
     if data.action_count is not None:
         return
+    name, seen = action_names(data)[0], np.unique(data.actions)
     if data.action_size > _MANY_ACTIONS:
         what = f"{name} is read as one of {data.action_size:,} discrete actions"
         yield Issue("warning", what, "--action-kind continuous reads it as a number", name)
@@ -208,7 +208,6 @@ def _constant_images(data: Trajectories) -> Iterator[Issue]:
 
 def _sentinels(recording: Recording) -> Iterator[Issue]:
     """One repeated value that often stands for a missing one, further from all others than they are apart."""
-    data = recording.data
     for names, array in _float_columns(recording):
         ends = np.stack([array.min(axis=0), array.max(axis=0)])  # [2, dimension]
         for end, column in np.argwhere(np.isin(np.abs(ends), _SENTINELS)):
@@ -218,11 +217,10 @@ def _sentinels(recording: Recording) -> Iterator[Issue]:
                 continue
             low, high = float(others.min()), float(others.max())
             if min(abs(value - low), abs(value - high)) > high - low:
-                what = (
-                    f"{name} is {value:g} in {len(steps):,} rows, far outside the others, {low:g} to {high:g}"
-                )
+                beyond = f"far outside the others, {low:g} to {high:g}"
+                what = f"{name} is {value:g} in {len(steps):,} rows, {beyond}"
                 remedy = "if it stands for a missing value, replace it or drop those rows"
-                yield recording.origin.issue("warning", what, remedy, data.starts, steps, name)
+                yield recording.origin.issue("warning", what, remedy, recording.data.starts, steps, name)
 
 
 def _repeated_rows(recording: Recording) -> Iterator[Issue]:
