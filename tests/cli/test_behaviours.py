@@ -92,7 +92,7 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
         (["train", AIM, "--steps", "9" * 20], "--steps must be at most 2,147,483,647"),
         (["train", AIM, "--seeds", "100000"], "--seeds must be at most 1,000"),
         (["train", AIM, "--actor-rate", "1e300"], "actor_rate must be at most 3.4e+38"),
-        (["train", ""], "the value is empty"),
+        (["train", ""], "an argument is empty"),
         (["train", AIM, "--actor-rate", "-1"], "actor_rate must be positive"),
         (["train", AIM, "--capacity", "1001"], "capacity must be a multiple of copies (16)"),
         (["show", "hoper"], "did you mean 'hopper'?"),

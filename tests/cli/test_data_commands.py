@@ -508,7 +508,7 @@ def test_show_prints_numbers_and_advice(tmp_path: Path, capsys: Said) -> None:
     assert run("data", "check", "toy.hdf5", "--time-limit=4000000000") == 2
     assert "--time-limit must be from 1 to 2,147,483,647; got 4000000000" in capsys.readouterr().out
     assert run("data", "show", "") == 2
-    assert "the value is empty" in capsys.readouterr().err
+    assert "an argument is empty; `cwbc data show --help` describes it" in capsys.readouterr().err
     assert run("data", "show", "toy.hdf5", "--plot=x.gif") == 2
     capsys.readouterr()
     (tmp_path / "taken.png").mkdir()

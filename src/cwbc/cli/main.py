@@ -109,9 +109,10 @@ def load(name: str) -> Any:
 def _parsed(name: str, rest: list[str]) -> Any:
     import tyro
 
-    from cwbc.cli.options import READ
+    from cwbc.cli.options import READ, check_options
 
     command = load(name)
+    check_options(command, rest, f"cwbc {name}")
     if not hasattr(signal, "SIGPIPE"):
         return tyro.cli(command, args=rest, prog=f"cwbc {name}", registry=READ)
     # End silently when `| head` closes the pipe of the help; only briefly, since sockets need the error.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import difflib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
@@ -11,6 +13,7 @@ from tyro.conf import Positional, arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cwbc.core.options import documented, present
+from cwbc.system.errors import InputError
 
 Flat = arg(name="")  # the options of a group stand without its name
 # The help texts state the defaults themselves: most depend on the preset or on the data.
@@ -81,3 +84,32 @@ def _plainly(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
         str_from_instance=lambda value: [str(value)],
         choices=choices,
     )
+
+
+def check_options(command: Any, arguments: Sequence[str], called: str) -> None:
+    """Refuse an empty value, and an option that does not exist: tyro would print a page, or mistake another."""
+    known = {"--help", *_options(command)}
+    for before, argument in itertools.pairwise(["", *arguments]):
+        if argument == "--":  # no options after this
+            return
+        name, is_given, value = argument.partition("=")
+        name = name.replace("_", "-")
+        if not argument.strip() or (name in known and is_given and not value.strip()):
+            # An unset variable of the shell; as a path, it would be the current directory.
+            option = name.strip() or (before if before in known else "an argument")
+            raise InputError(f"{option} is empty; `{called} --help` describes it")
+        if name.startswith("--") and name not in known and not name.startswith("--tyro-"):
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"`{called} --help` lists its options"
+            raise InputError(f"unknown option {name} of {called}; {hint}")
+
+
+def _options(command: Any) -> Iterator[str]:
+    """The options of a command, and of the groups in it."""
+    for name, kind in get_type_hints(command, include_extras=True).items():
+        marks = getattr(kind, "__metadata__", ())
+        if dataclasses.is_dataclass(group := get_args(kind)[0] if marks else kind):
+            yield from _options(group)
+        elif Positional not in marks:
+            yield "--" + name.replace("_", "-")
+            yield from (alias for mark in marks for alias in getattr(mark, "aliases", None) or ())
