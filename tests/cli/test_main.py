@@ -21,6 +21,8 @@ from command_line import TINY, modules_of, run
 from toys import ENVIRONMENT, write_toy
 
 import cwbc
+from cwbc.cli.main import load
+from cwbc.cli.options import check_options
 from cwbc.runs import locks
 from cwbc.runs.policies import Policy
 from cwbc.runs.run_directory import RunDirectory

@@ -87,7 +87,7 @@ def _plainly(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
 
 
 def check_options(command: Any, arguments: Sequence[str], called: str) -> None:
-    """Refuse an empty value, and an option that does not exist: tyro would print a page, or mistake another."""
+    """Refuse an unknown option, and an empty value; tyro would print a page, or report another mistake."""
     known = {"--help", *_options(command)}
     for before, argument in itertools.pairwise(["", *arguments]):
         if argument == "--":  # no options after this
