@@ -20,7 +20,9 @@ from toys import ENVIRONMENT, toy_data, write_toy
 
 import cwbc
 from cwbc.data import store
-from cwbc.data.formats import minari
+from cwbc.data.checks import Recording
+from cwbc.data.formats import arrow, assembly, hdf5, minari
+from cwbc.data.formats.columns import StepTable
 
 Said = pytest.CaptureFixture[str]
 
@@ -62,6 +64,40 @@ def only_entry() -> store.Entry:
     entry = store.find(name)
     assert entry is not None
     return entry
+
+
+def test_a_dataset_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(table: StepTable, *rest: Any) -> Recording:
+        read.append(table.origin.source)
+        return assembly.assemble(table, *rest)
+
+    for module in (arrow, hdf5):
+        monkeypatch.setattr(module, "assemble", counted)
+    write_toy(tmp_path / "toy.hdf5")
+    write(tmp_path / "logs.csv", columns())
+    for command in (
+        "data check logs.csv",
+        "data import logs.csv",
+        "data check logs",
+        "data show logs",
+        "data export logs --format hdf5",
+        " ".join(["compare toy.hdf5 bc", *TINY, f"--env={ENVIRONMENT}"]),
+    ):
+        read.clear()
+        assert run(*command.split()) == 0
+        assert len(read) == 1, command
+
+
+def test_sentinels_and_actions_numbered_from_1_are_warned_of(tmp_path: Path, capsys: Said) -> None:
+    height = np.array([0.5, -999, 2, 3, -999, 5])
+    actions = {"action_0": None, "action_1": None, "action": np.array([1, 2, 3, 1, 2, 3])}
+    write(tmp_path / "logs.csv", columns(observation_1=height, **actions))
+    assert run("data", "check", "logs.csv") == 0
+    said = capsys.readouterr().out
+    assert "warning: observation_1 is -999 in 2 rows, far outside the others, 0.5 to 5: line 3 " in said
+    assert "warning: action has the values 1 to 3 and never 0; actions are numbered from 0" in said
 
 
 # Own logs
