@@ -13,7 +13,7 @@ from hand_made import FALLS, HOLDS, Findings, at_expert, claim, curves, found, o
 from cwbc.paper.claims import Case
 from cwbc.paper.published import DATASETS, MAIN, named
 from cwbc.paper.tables import TABLE_1
-from cwbc.reports.chart_data import to_csv
+from cwbc.reports.page import to_csv
 from cwbc.results.intervals import finite
 
 LABELS = [str(label) for label in TABLE_1.variants]

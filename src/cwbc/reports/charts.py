@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, pairwise, permutations, product
+from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -54,7 +55,7 @@ class Axis:
         slack = 1e-9 * (high - low)
         inside = [v for v in values if low - slack <= v <= high + slack]
         # As many digits as tell neighbours apart.
-        step = min((b - a for a, b in itertools.pairwise(inside)), default=1.0)
+        step = min((b - a for a, b in pairwise(inside)), default=1.0)
         largest = max(map(abs, inside), default=1.0) or 1.0
         digits = max(6, math.ceil(math.log10(largest / step)) + 1)
         return [
@@ -185,12 +186,7 @@ class Chart:
 
 
 def line_chart(
-    title: str,
-    curves: Sequence[Curve],
-    across: Axis,
-    up: Axis,
-    names: Sequence[str] = (),
-    caption: str = "",
+    title: str, curves: Sequence[Curve], across: Axis, up: Axis, names: Sequence[str] = (), caption: str = ""
 ) -> Chart:
     """Lines with bands, such as losses or performance profiles.
 
@@ -222,11 +218,7 @@ def histogram_chart(
 
 
 def interval_chart(
-    title: str,
-    estimates: Sequence[EstimateRow],
-    across: Axis,
-    names: Sequence[str] = (),
-    caption: str = "",
+    title: str, estimates: Sequence[EstimateRow], across: Axis, names: Sequence[str] = (), caption: str = ""
 ) -> Chart:
     """Numbers of methods with their intervals in rows, and beside them what was published."""
     looks = looks_of([estimate.name for estimate in estimates], names)
@@ -241,3 +233,54 @@ def padded(values: Array, margin: float) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     room = margin * (high - low) or max(1.0, abs(high)) * margin
     return low - room, high + room
+
+
+class Label(NamedTuple):
+    """Where a text goes that belongs to a place."""
+
+    x: float  # the place
+    side: Literal["middle", "start", "end"]  # of the text, that is put at the place
+    tier: int  # counted from the bottom
+    start: float
+    end: float
+
+    def meets(self, other: Label) -> bool:
+        """Whether both would overlap."""
+        return self.tier == other.tier and self.start < other.end + 6 and other.start < self.end + 6
+
+
+def place_labels(wanted: Sequence[tuple[float, float]], low: float, high: float) -> Sequence[Label]:
+    """Labels that do not overlap, rather low than high, and centred rather than beside their places.
+
+    Args:
+        wanted: the place of each, in order, and its width.
+        low: where the room for them begins; `high`, where it ends.
+    """
+    choices = [
+        [
+            label
+            for tier in range(len(wanted))
+            for label in (
+                Label(x, "middle", tier, x - width / 2, x + width / 2),
+                Label(x, "start", tier, x + 4, x + 4 + width),
+                Label(x, "end", tier, x - width - 4, x - 4),
+            )
+            if label.start >= low and label.end <= high
+        ]
+        for x, width in wanted
+    ]
+    placed = (
+        labels
+        for labels in product(*choices)
+        if not any(one.meets(other) for one, other in combinations(labels, 2))
+    )
+    return min(placed, key=_strangeness, default=())
+
+
+def _strangeness(labels: Sequence[Label]) -> int:
+    crossed = sum(one.tier == other.tier and one.start > other.start for one, other in pairwise(labels))
+    struck = sum(
+        one.start < other.x < one.end and one.tier < other.tier for one, other in permutations(labels, 2)
+    )
+    higher = sum(label.tier for label in labels)
+    return 20 * crossed + 10 * higher + 3 * struck + sum(label.side != "middle" for label in labels)

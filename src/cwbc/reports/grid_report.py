@@ -30,10 +30,7 @@ FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anythin
 
 
 def report(
-    results: Results,
-    out: Path | str,
-    title: str | None = None,
-    track: str | Sequence[str] | None = None,
+    results: Results, out: Path | str, title: str | None = None, track: str | Sequence[str] | None = None
 ) -> Path:
     """Write the report about a grid; returns its page.
 

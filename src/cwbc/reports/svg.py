@@ -10,8 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.core.tasks import Landmark
-from cwbc.reports.charts import Axis, Chart, Curve, EstimateRow, Layer, Panel, Shade, Stairs
-from cwbc.reports.labels import Label, place_labels
+from cwbc.reports.charts import (
+    Axis,
+    Chart,
+    Curve,
+    EstimateRow,
+    Label,
+    Layer,
+    Panel,
+    Shade,
+    Stairs,
+    place_labels,
+)
 from cwbc.reports.looks import shortened
 from cwbc.system.formatting import amount
 

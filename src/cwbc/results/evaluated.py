@@ -13,14 +13,77 @@ from numpy.typing import NDArray
 
 from cwbc.core.tasks import Landmark, Task, landmarks
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.results.intervals import NORMAL, Array, Estimate, finite, interval, student_t
-from cwbc.results.metrics import best_point, calibration_error, monotonicity, retained, retention
+from cwbc.results.intervals import NORMAL, Array, Ends, Estimate, finite, interval, student_t
 from cwbc.results.sweeps import Sweep, is_beyond
 from cwbc.system.formatting import amount
 
 FOLLOWING = ("ood_retention", "calibration_error", "monotonicity")  # the metrics of following a target
+LEAST_BEST = 5.0  # points of score: fractions of a lower best point are not defined
+_NONE: Ends = (np.asarray(np.nan), np.asarray(np.nan), np.asarray(np.nan))
 FAR = 20.0  # points of score below all other seeds, and twice as far as these are apart
 OFTEN = 0.25  # of the targets: a seed that is far below the others at fewer is noise
+
+
+def best_point(scores: Array) -> int:
+    """The index of the target with the max mean score over seeds [seed, target]; NaN is never the max."""
+    achieved = scores.mean(axis=0)
+    return int(np.argmax(np.where(np.isfinite(achieved), achieved, -np.inf)))
+
+
+def has_fractions(scores: Array) -> bool:
+    """Whether the best point is clearly above 0, so that other scores are fractions of it.
+
+    A ratio to a score near 0 has no meaning: -4.5 / 4 would be shown as -113 %.
+    """
+    return bool(scores[:, best_point(scores)].mean() >= LEAST_BEST)
+
+
+def retention(scores: Array, far: int) -> Ends:
+    """OOD retention: the score at the far target / the best point; NaN where that is not defined."""
+    if not has_fractions(scores):
+        return _NONE
+
+    def ratio(some: Array) -> Array:
+        # The best point is found again for every set of seeds, so its choice counts in the interval.
+        achieved = some.mean(axis=0)
+        return np.asarray(achieved[far] / achieved[best_point(some)])
+
+    value, low, high = interval(scores, ratio)
+    # The far target is on the curve, so retention is at most 1; the interval does not extend below 0.
+    return value, np.maximum(low, np.minimum(value, 0.0)), np.minimum(high, 1.0)
+
+
+def calibration_error(scores: Array, targets: Array) -> Ends:
+    """The mean over targets of |achieved − target|, where achieved is the mean over seeds.
+
+    Args:
+        scores: [seed, target] the achieved scores; only at targets up to the dataset's best return.
+        targets: [target] the target returns on the same scale.
+    """
+
+    def distance(scores: Array) -> Array:
+        # One target is not enough: a policy that ignores its target may match it by chance.
+        return np.asarray(np.abs(scores.mean(axis=0) - targets).mean() if len(targets) > 1 else np.nan)
+
+    value, low, high = interval(scores, distance)
+    return value, np.maximum(low, 0.0), high
+
+
+def monotonicity(scores: Array) -> Ends:
+    """1 − the largest loss in score from a higher target / the best point: 1 where there is no loss."""
+    if scores.shape[1] < 2 or not np.isfinite(scores).all() or not has_fractions(scores):
+        return _NONE
+
+    # Not the upward fraction of all ups and downs, nor a rank correlation: the noise of a flat curve adds up
+    # in the former with every target, and counts as much as a collapse in the latter.
+    def without_loss(scores: Array) -> Array:
+        achieved = scores.mean(axis=0)
+        best, loss = achieved.max(), (np.maximum.accumulate(achieved) - achieved).max()
+        return np.asarray((best - loss) / best)
+
+    value, low, high = interval(scores, without_loss)
+    # Scores may be negative, so that the loss may exceed the best point.
+    return np.clip(value, 0.0, 1.0), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 class CurvePoint(NamedTuple):
@@ -90,7 +153,7 @@ class EvaluatedMethod:
         for methods that take no target.
         """
         far = self.sweep.index_of(self.task.far_return) if self.sweep.takes_target else None
-        return math.nan if far is None else float(retained(self.scores, far))
+        return math.nan if far is None or self.top < LEAST_BEST else float(self.curve[far] / self.top)
 
     @functools.cached_property
     def at_expert(self) -> float:

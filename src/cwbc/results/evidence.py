@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from cwbc.core.tasks import TASKS, landmarks
+from cwbc.core.tasks import TASKS, Landmark, landmarks
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.dataset_names import distinct_names
 from cwbc.results.evaluated import EvaluatedMethod, Methods
 from cwbc.results.sentences import broken_in_words
 from cwbc.results.sweeps import Sweep
-
-
-class Mark(NamedTuple):
-    """The names of a target return, on tasks that may name it differently."""
-
-    label: str
-    phrase: str  # completes "at ..."
 
 
 class _EvaluatedCell(Protocol):
@@ -88,19 +81,23 @@ class Evidence:
         return list(dict.fromkeys(label for methods in self.evaluated.values() for label in methods))
 
     @property
-    def near(self) -> Mark:
+    def near(self) -> Landmark:
         """The return at which methods are compared: 1x expert, or the dataset's best without an expert."""
-        return self._mark(-2)
+        return self._named(-2)
 
     @property
-    def far(self) -> Mark:
+    def far(self) -> Landmark:
         """The return at which they may have collapsed: 2x expert, or its like without an expert."""
-        return self._mark(-1)
+        return self._named(-1)
 
-    def _mark(self, place: int) -> Mark:
+    def _named(self, place: int) -> Landmark:
+        """A target return by all the names that the tasks have for it."""
         found = [each.landmarks[place] for each in self] or [landmarks(TASKS["hopper"], 0.0)[place]]
-        labels, phrases = dict.fromkeys(m.label for m in found), dict.fromkeys(m.phrase for m in found)
-        return Mark(" or ".join(labels), " or ".join(phrases))
+        label, phrase = (
+            " or ".join(dict.fromkeys(names))
+            for names in zip(*((m.label, m.phrase) for m in found), strict=True)
+        )
+        return dataclasses.replace(found[0], label=label, phrase=phrase)
 
     @property
     def has_experts(self) -> bool:
