@@ -408,10 +408,11 @@ def test_cells_are_tracked_by_the_names_of_the_report(tmp_path: Path) -> None:
 
 def test_a_method_that_takes_no_target_is_not_ranked_by_retention(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=FALLS, cwbc=HOLDS, bc=HOLDS)
-    outcomes = [
-        dataclasses.replace(each, sweep=each.sweep.once()) if each.cell.label == "bc" else each
-        for each in outcomes
-    ]
+    for number, each in enumerate(outcomes):
+        if each.cell.label == "bc":
+            first = {name: getattr(each.sweep, name)[:, :1] for name in ("returns", "lengths")}
+            once = dataclasses.replace(each.sweep, targets=np.array([np.nan]), **first)
+            outcomes[number] = dataclasses.replace(each, sweep=once)
     summary, page = reported(outcomes, tmp_path)
     assert "OOD retention is 100\u00a0% for cwbc, 0\u00a0% for rvs. bc takes no target" in summary["headline"]
     rows = {row["method"]: row for row in named_returns(tmp_path)}

@@ -127,13 +127,6 @@ def test_a_method_that_takes_no_target_is_written_without_one(tmp_path: Path) ->
     assert bc.index_of(5.0) == bc.index_of(1e9) == 0  # it does the same whatever the target
 
 
-def test_an_older_sweep_without_a_target_is_one_evaluation() -> None:
-    once = CURVE.once()
-    assert not once.takes_target
-    np.testing.assert_array_equal(once.returns, CURVE.returns[:, :1])
-    assert once.once() is once
-
-
 def test_returns_may_be_asked_for_in_32_bits() -> None:
     target = 3234.3
     assert sweep([[[4.0], [8.0]]], (5.0, float(np.float32(target)))).index_of(target) == 1

@@ -52,16 +52,6 @@ class Sweep:
         """Whether the method is conditioned on a target return."""
         return bool(np.isfinite(self.targets).all())
 
-    def once(self) -> Sweep:
-        """The sweep of a method that takes no target, which may have been evaluated at several: one of them.
-
-        Episode e begins in the same state for every target, so the others are the same episodes again.
-        """
-        if not self.takes_target:
-            return self
-        returns, lengths = self.returns[:, :1], self.lengths[:, :1]
-        return Sweep(self.method, self.seeds, np.array([np.nan]), returns, lengths)
-
     def index_of(self, target: float) -> int | None:
         """The index of a target, or None where it was not evaluated; a method without one has one index."""
         if not self.takes_target:
