@@ -87,12 +87,7 @@ def evaluate_run(
     progress: Callable[[int], None] | None = None,
     before_writing: Callable[[], None] = lambda: None,
 ) -> tuple[Sweep, DatasetSummary]:
-    """Evaluate policies at every target return, and write results.csv and summary.json.
-
-    Args:
-        progress: called with the number of timesteps done.
-        before_writing: may raise, and then nothing is written.
-    """
+    """Evaluate policies, and write results.csv and summary.json unless `before_writing` raises."""
     run, sweep = RunDirectory(directory), evaluate(policies, environment, targets, episodes, 0, progress)
     stored = DatasetSummary.from_json(run.config()["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)

@@ -171,9 +171,7 @@ def write_results(
 ) -> None:
     """Write results.csv and summary.json, and a report beside them; if that fails, all old files stay.
 
-    Args:
-        report: the files of the report; by default, that of other results is removed.
-        before_replacing: may raise, and then nothing is written.
+    Without `report`, that of other results is removed. Nothing is written if `before_replacing` raises.
     """
     results = results_text(sweeps, DatasetSummary.from_json(summary["dataset"]).task)
     try:
