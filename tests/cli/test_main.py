@@ -254,7 +254,7 @@ def test_results_belong_to_their_environment(
 ) -> None:
     out = shutil.copytree(compared / "out", tmp_path / "out")
     assert run("evaluate", out / "rvs", "--env=CartPole-v1", "--episodes=2", "--device=cpu") == 2
-    assert "in cwbc-toy-v0, now in CartPole-v1" in capsys.readouterr().err
+    assert "environment was 'cwbc-toy-v0', now 'CartPole-v1'" in capsys.readouterr().err
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     assert run("train", dataset, "bc", *TINY[:-1], "--out", tmp_path / "bc") == 0
     assert f"`cwbc evaluate {tmp_path / 'bc'} --env ID` evaluates it" in capsys.readouterr().err
