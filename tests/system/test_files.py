@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -65,12 +64,12 @@ def test_permissions_follow_the_umask_as_for_any_file(tmp_path: Path) -> None:
     assert (tmp_path / "atomic").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def leave(path: Path, hours: float) -> Path:
-    """A temporary file or folder that was written so long ago."""
-    path.touch()
-    then = time.time() - 3600 * hours
-    os.utime(path, (then, then))
-    return path
+def mark_of_the_dead() -> str:
+    """The mark of a process that has ended."""
+    program = "from cwbc.system import processes; print(processes.mark())"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    ).stdout.strip()
 
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,20 +90,22 @@ def test_two_writers_of_one_file_do_not_meet(tmp_path: Path, monkeypatch: pytest
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_what_a_kill_left_goes_with_a_later_write_and_what_is_new_stays(tmp_path: Path) -> None:
-    left, new = (leave(tmp_path / f".a[b].{hours}.tmp", hours) for hours in (25, 23))
+def test_what_a_kill_left_goes_with_the_next_write_and_a_living_ones_stays(tmp_path: Path) -> None:
+    dead = tmp_path / f".a[b].{mark_of_the_dead()}.1.tmp"
+    theirs = [tmp_path / f".a[b].{name}.1.tmp" for name in (f"elsewhere-{os.getpid()}-1", processes.mark())]
+    for path in (dead, *theirs):
+        path.touch()
     write_atomically(tmp_path / "a[b]", "x")
-    assert not left.exists()
-    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "a[b]", new])
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "a[b]", *theirs])
 
 
 def test_a_process_with_the_number_of_a_dead_one_is_another() -> None:
-    pid = os.getpid()
-    began = processes.started(pid)
-    assert processes.is_running(pid, began)
-    if began is not None:  # where the host tells when a process began
-        assert not processes.is_running(pid, str(int(began) - 1))
-    assert not processes.is_running(2**22 + 1, began)
+    place, pid, began = processes.mark().split("-")
+    assert not processes.is_gone(f"{place}-{pid}-{began}")
+    if began != "0":  # where the host tells when a process began
+        assert processes.is_gone(f"{place}-{pid}-{int(began) - 1}")
+    for other in (f"00000000-{pid}-1", "", "7", f"{place}-x-1"):
+        assert not processes.is_gone(other)
 
 
 def test_somebody_elses_process_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,13 +118,12 @@ def test_somebody_elses_process_counts_as_there(monkeypatch: pytest.MonkeyPatch)
     assert processes.is_running(2**22 + 1, "1")
 
 
-def test_a_folder_aside_goes_with_its_block_and_an_old_one_with_the_next(tmp_path: Path) -> None:
-    left, alive = tmp_path / ".cwbc-25", tmp_path / ".cwbc-23"
+def test_a_folder_aside_goes_with_its_block_and_a_dead_ones_with_the_next(tmp_path: Path) -> None:
+    left = tmp_path / f".cwbc.{mark_of_the_dead()}.1.tmp"
+    alive = tmp_path / f".cwbc.elsewhere-{os.getpid()}-1.1.tmp"
     for folder in (left, alive):
         folder.mkdir()
         (folder / "part").touch()
-    for folder, hours in ((left, 25), (alive, 23)):
-        leave(folder, hours)
     with folder_aside(tmp_path) as folder:
         (folder / "mine").touch()
         assert sorted(tmp_path.iterdir()) == sorted([alive, folder])

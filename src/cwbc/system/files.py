@@ -9,11 +9,11 @@ import json
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cwbc.system import processes
 from cwbc.system.errors import InputError
 
 try:
@@ -22,8 +22,6 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".tmp"
-_PREFIX = ".cwbc-"  # of temporary folders
-_STALE = 24 * 3600  # seconds after which a temporary file is one that a kill left behind
 LOCK = ".lock"
 # Flags that Windows does not have are left out there.
 _GUARDED = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
@@ -55,10 +53,7 @@ def write_together(
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "is a folder, where a file is to be written", str(path))
             if data is not None:
-                _remove_stale(path.parent, f".{glob.escape(path.name)}.*{_SUFFIX}")
-                # Not tempfile: its files are private (0600) whatever the umask, also after the rename.
-                # An unpredictable name: two writers never share it, and nobody can place a link there before.
-                asides[path] = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
+                asides[path] = _aside(path)
                 with create(asides[path]) as file:
                     file.write(data.encode() if isinstance(data, str) else data)
                     file.flush()
@@ -83,12 +78,15 @@ def write_together(
                 aside.unlink()
 
 
-def _remove_stale(folder: Path, pattern: str) -> None:
-    """Remove temporary files and folders that killed processes left behind."""
-    for old in folder.glob(pattern):
-        with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > _STALE:
+def _aside(path: Path) -> Path:
+    """A new temporary name beside a file or folder; what killed processes left there is removed."""
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*{_SUFFIX}"):
+        if processes.is_gone(old.name.split(".")[-3]):
+            with contextlib.suppress(OSError):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
+    # Not tempfile: its files are private (0600) whatever the umask, also after the rename.
+    # An unpredictable name: two writers never share it, and nobody can place a link there before.
+    return path.with_name(f".{path.name}.{processes.mark()}.{secrets.token_hex(8)}{_SUFFIX}")
 
 
 def create(path: Path) -> BinaryIO:
@@ -172,8 +170,7 @@ _folders: set[Path] = set()
 @contextlib.contextmanager
 def folder_aside(parent: Path) -> Iterator[Path]:
     """A temporary folder, removed at the end; those that killed processes left are removed, too."""
-    _remove_stale(parent, f"{_PREFIX}*")
-    folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
+    folder = _aside(parent / "cwbc")
     folder.mkdir(parents=True)
     _folders.add(folder)
     try:

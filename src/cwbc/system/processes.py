@@ -1,10 +1,12 @@
-"""Whether the process that locked something is still running."""
+"""Marks of processes in the names of files, and whether a process is still running."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -40,3 +42,18 @@ def started(pid: int) -> str | None:
     except (FileNotFoundError, ProcessLookupError):
         return "" if Path("/proc/self/stat").exists() else None
     return "" if fields[0] in "ZX" else fields[19]
+
+
+def mark() -> str:
+    """A short name of this process, for files that only it writes."""
+    return f"{_here()}-{os.getpid()}-{started(os.getpid()) or 0}"
+
+
+def is_gone(mark: str) -> bool:
+    """Whether the process of a mark has ended; False for marks of other hosts and other texts."""
+    found = re.fullmatch(rf"{_here()}-(\d+)-(\d+)", mark)
+    return found is not None and not is_running(int(found[1]), None if found[2] == "0" else found[2])
+
+
+def _here() -> str:
+    return hashlib.sha256(host().encode()).hexdigest()[:8]
