@@ -68,26 +68,20 @@ def _named(given: list[str]) -> tuple[str, list[str]]:
     group = ""
     for number, word in enumerate(given):
         if word in ("-h", "--help"):
-            return group.strip(), []
+            break
         if word.startswith("-"):
-            raise InputError(
-                f"{word}: options stand after a command; `cwbc {group}--help` lists the commands"
-            )
-        known = _below(group)
+            where = f"`cwbc {group}--help` lists the commands"
+            raise InputError(f"{word}: options stand after a command; {where}")
+        # The words that can follow those of the group.
+        known = [name.removeprefix(group).split()[0] for name in COMMANDS if name.startswith(group)]
         if word not in known:
             near = difflib.get_close_matches(word, known, n=1)
-            hint = f"did you mean {group}{near[0]}?" if near else f"known: {', '.join(known)}"
+            hint = f"did you mean {group}{near[0]}?" if near else f"known: {', '.join(dict.fromkeys(known))}"
             raise InputError(f"unknown command {group + word!r}; {hint}")
         if group + word in COMMANDS:
             return group + word, given[number + 1 :]
         group += f"{word} "
     return group.strip(), []
-
-
-def _below(group: str) -> list[str]:
-    """The words that can follow those of a group."""
-    names = [name.removeprefix(group) for name in COMMANDS if name.startswith(group)]
-    return list(dict.fromkeys(name.split()[0] for name in names))
 
 
 def _overview(group: str) -> str:

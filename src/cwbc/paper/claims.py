@@ -45,6 +45,12 @@ class Case(Judged):
     dataset: str
     numbers: str
 
+    @property
+    def shown(self) -> str:
+        """The numbers, and the fraction of resamples in which it holds where these do not decide."""
+        is_open = self.holds_in is not None and self.verdict == "inconclusive"
+        return f"{self.numbers}; holds in {_exact(self.holds_in or 0.0)}" if is_open else self.numbers
+
 
 @dataclasses.dataclass(frozen=True)
 class Claim(Judged):
@@ -92,10 +98,10 @@ def _resampled_in_words(claim: Claim) -> str:
         return " One seed cannot decide it." if claim.holds is not None else ""
     if claim.holds_in + claim.fails_in == 0:
         return ""  # missing results, not the seeds, leave it open
-    fails = f" and fails in {exact(claim.fails_in)}" if claim.holds_in + claim.fails_in < 1 - 1e-9 else ""
-    return f" Holds in {exact(claim.holds_in)}{fails} of the resamples."
+    fails = f" and fails in {_exact(claim.fails_in)}" if claim.holds_in + claim.fails_in < 1 - 1e-9 else ""
+    return f" Holds in {_exact(claim.holds_in)}{fails} of the resamples."
 
 
-def exact(fraction: float) -> str:
+def _exact(fraction: float) -> str:
     """A fraction of the resamples in percent, with its decimals: 94.95 is less than 95."""
     return f"{100 * fraction:.2f}".rstrip("0").rstrip(".") + PERCENT

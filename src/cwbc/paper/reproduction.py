@@ -9,13 +9,11 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-
 from cwbc.data import d4rl, generated, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale
 from cwbc.grids.outcomes import Results
-from cwbc.paper.claims import VERDICTS, Case, Claim, exact, judged
+from cwbc.paper.claims import VERDICTS, Case, Claim, judged
 from cwbc.paper.item import FULL, STEPS, Item
 from cwbc.paper.published import Datasets
 from cwbc.reports import writing
@@ -139,6 +137,15 @@ def report(
         lines += [f"- **{claim.verdict}**: {claim.text}", f"  {claim.reason}"]
         lines += [f"  - {case_in_words(case)}" for case in claim.cases]
     lines += [f"- **failed**: {failure}" for failure in results.failures]
+    shown = [
+        (
+            claim.verdict,
+            claim.text,
+            claim.reason,
+            [(case.verdict, case.dataset, case.shown) for case in claim.cases],
+        )
+        for claim in claims
+    ]
     what = "returns of the data, as sampled"
     report = ReportDocument(
         title,
@@ -158,7 +165,9 @@ def report(
                 for claim in claims
             ],
         },
-        sections={"Claims of the paper": [*(block("paragraph", each) for each in verdicts), _shown(claims)]},
+        sections={
+            "Claims of the paper": [*(block("paragraph", each) for each in verdicts), block("claims", shown)]
+        },
         tables=exhibits.tables,
         charts=[*exhibits.distributions.values(), *exhibits.charts],
         pictures={
@@ -185,20 +194,4 @@ def headline(extent: Extent, claims: Sequence[Claim]) -> str:
 
 def case_in_words(case: Case) -> str:
     """A claim on one dataset, marked by its verdict."""
-    return f"{_MARKS[case.verdict]} {case.dataset}: {_numbers(case)}"
-
-
-def _numbers(case: Case) -> str:
-    """The numbers, and the fraction of resamples in which it holds where these do not decide."""
-    if case.holds_in is None or case.verdict != "inconclusive":
-        return case.numbers
-    return f"{case.numbers}; holds in {exact(case.holds_in)}"
-
-
-def _shown(claims: Sequence[Claim]) -> Markup:
-    """The claims on the page."""
-    shown = []
-    for claim in claims:
-        cases = [(case.verdict, case.dataset, _numbers(case)) for case in claim.cases]
-        shown.append((claim.verdict, claim.text, claim.reason, cases))
-    return block("claims", shown)
+    return f"{_MARKS[case.verdict]} {case.dataset}: {case.shown}"

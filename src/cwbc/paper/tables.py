@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Mapping
 from statistics import fmean
-from typing import NamedTuple
+from types import SimpleNamespace
 
 from cwbc.paper import rules
 from cwbc.paper.claims import Claim
@@ -92,14 +92,10 @@ def _significant_on_replay(claim: Claim, results: Results, evidence: Evidence) -
     return rules.decided(claim, gain > other and holds, numbers, evidence.missing(results))
 
 
-class _AsPublished(NamedTuple):
-    at_expert: float
-
-
 def _best_of_bc(claim: Claim, results: Results, evidence: Evidence) -> Claim:
     if evidence.on_d4rl:
-        tto = {dataset: {"tto": _AsPublished(MAIN.scores["tto"][dataset].mean)} for dataset in results}
-        results = {dataset: {**curves, **tto[dataset]} for dataset, curves in results.items()}
+        tto = {name: SimpleNamespace(at_expert=score.mean) for name, score in MAIN.scores["tto"].items()}
+        results = {dataset: {**curves, "tto": tto[dataset]} for dataset, curves in results.items()}
     return _HIGHEST(claim, results, evidence)
 
 
