@@ -146,6 +146,7 @@ FIGURE_5 = Item(
             f"{percent(COMPARABLE)} of RvS on each",
             on_each(pair(rules.comparable, at_best), ["rvs+cwbc", "rvs"], ahead=pair(operator.gt, at_best)),
         ),
+        # Where both are reliable, neither has to be ahead.
         "RvS+CWBC is more reliable than RvS on out-of-distribution returns.": (
             "The OOD retention of RvS+CWBC is above that of RvS on average, and at least "
             f"{percent(rules.RELIABLE)} on each",

@@ -27,7 +27,6 @@ WELL = 0.9  # of the best score, to perform well
 SIMILAR = 10.0  # points between the max and the min score
 STEP = 0.02  # tolerance against the claimed direction, from one value to the next
 
-
 Found = tuple[bool | None, str]  # whether a claim holds, None where that is open; the numbers
 Results = Mapping[str, Any]  # by dataset: the curves by method, or the trajectories
 Curves = Mapping[str, EvaluatedMethod]  # by method
