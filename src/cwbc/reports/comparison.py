@@ -24,7 +24,7 @@ from cwbc.results.sentences import (
 )
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.finished import summary_of, write_results
-from cwbc.runs.run_directory import CONFIG, PAGE, REPORT, RESULTS
+from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS
 from cwbc.system.formatting import amount
 
 NOTHING = "No policy to deploy: no return could be evaluated."
@@ -51,11 +51,9 @@ def write_report(
         written[CONFIG] = "all that is needed to run it again"
     report = comparison(methods, dataset, provenance, histories or {}, written)
     directory.mkdir(parents=True, exist_ok=True)
-    files = report.beside()
-    contents = {name: file.content for name, file in files.items()} | {PAGE: report.page(files)}
-    # What this report has not, such as the losses of unknown trainings, is about other runs.
     summary = summary_of(methods, dataset, evaluated_with)
-    write_results(directory, sweeps, summary, {**dict.fromkeys(REPORT), **contents})
+    # What this report has not, such as the losses of unknown trainings, is about other runs.
+    write_results(directory, sweeps, summary, {**dict.fromkeys(REPORT), **report.contents()})
     return methods
 
 

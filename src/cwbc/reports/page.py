@@ -33,25 +33,16 @@ def block(kind: str, *content: object) -> Markup:
 
 
 def page_html(
-    title: str,
-    kicker: str,
+    title: str,  # of the window
+    kicker: str,  # the kind of page and its subject
     headline: str,
-    lead: str,
+    lead: str,  # what one must know to read the numbers
     sections: Sections,
-    caveats: Sequence[str] = (),
-    warnings: Sequence[str] = (),
-    finding: str = "",
+    caveats: Sequence[str] = (),  # of the headline
+    warnings: Sequence[str] = (),  # shown before these
+    finding: str = "",  # where the headline is what follows from it
 ) -> str:
-    """The document, with style and script inside.
-
-    Args:
-        title: of the window.
-        kicker: the kind of page and its subject.
-        lead: what one must know to read the numbers.
-        caveats: of the headline.
-        warnings: shown before these.
-        finding: where the headline is what follows from it.
-    """
+    """The document, with style and script inside."""
     given = dict(locals())
     style, script = _assets()
     template = _environment().get_template("page.html")

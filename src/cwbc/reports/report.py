@@ -18,7 +18,7 @@ from cwbc.reports.showing import scores_table, targets_table
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import Recommendation, recommend
-from cwbc.runs.run_directory import SUMMARY
+from cwbc.runs.run_directory import PAGE, SUMMARY
 from cwbc.system.formatting import amount
 
 
@@ -114,8 +114,12 @@ class ReportDocument:
     files: Mapping[str, File] = dataclasses.field(default_factory=dict)
     written: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def beside(self) -> dict[str, File]:
-        """All files but the page and its summary."""
+    def contents(self) -> dict[str, str | bytes]:
+        """All files but the summary; the page comes last."""
+        files = self._beside()
+        return {**{name: file.content for name, file in files.items()}, PAGE: self.page(files)}
+
+    def _beside(self) -> dict[str, File]:
         files = {**self.files}
         for name, table in self.tables.items():
             files[f"{name}.md"] = File(table.to_markdown(), table.title)

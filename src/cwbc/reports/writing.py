@@ -47,8 +47,8 @@ def prepare(place: Path, other: str) -> None:
 def write(out: Path, report: ReportDocument) -> list[str]:
     """Write everything; returns the files' names."""
     out.mkdir(parents=True, exist_ok=True)
-    beside = report.beside()
-    files = [PAGE, SUMMARY, *beside]
+    shown = report.contents()
+    files = [PAGE, SUMMARY, *(name for name in shown if name != PAGE)]
     summary = {
         **report.summary,
         "tables": {name: table.plain() for name, table in report.tables.items()},
@@ -61,8 +61,7 @@ def write(out: Path, report: ReportDocument) -> list[str]:
     # Wherever this is interrupted, the next report finds a summary that lists whose files these are.
     contents: dict[str, str | bytes | None] = dict.fromkeys(set(_earlier(out)) - set(files))
     contents[SUMMARY] = json.dumps(summary, indent=2, allow_nan=False) + "\n"
-    contents |= {name: file.content for name, file in beside.items()}
-    contents[PAGE] = report.page(beside)
+    contents |= shown
     write_together({out / name: content for name, content in contents.items()})
     return files
 

@@ -20,16 +20,13 @@ def short_name(name: str) -> str:
 
 def distinct_names(names: Iterable[str]) -> dict[str, str]:
     """Distinct short names, by name; where two would be equal, more of the name is added."""
-    choices = {name: _choices(name) for name in names}
+    choices = {}  # its short name, more and more of its path, its whole name
+    for name in names:
+        parts = () if _STORED.fullmatch(name) else PurePath(name).parts
+        tails = ("/".join(parts[-count:]) for count in range(1, len(parts)))
+        choices[name] = [choice for choice in (short_name(name), *tails, name) if choice]
     had = collections.Counter(itertools.chain.from_iterable(map(set, choices.values())))
     return {name: next((c for c in mine if had[c] == 1), name) for name, mine in choices.items()}
-
-
-def _choices(name: str) -> list[str]:
-    """The possible names of a dataset: its short name, more and more of its path, its whole name."""
-    parts = () if _STORED.fullmatch(name) else PurePath(name).parts
-    tails = ("/".join(parts[-count:]) for count in range(1, len(parts)))
-    return [choice for choice in (short_name(name), *tails, name) if choice]
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
@@ -38,8 +35,7 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
     taken: set[str] = set()  # in small letters: to some file systems, large ones are the same
     for name in dict.fromkeys(names):
         plain = re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "dataset"
-        numbered = (f"{plain}-{number}" for number in itertools.count(2))
-        choices = itertools.chain([plain], numbered)
+        choices = (f"{plain}-{number}" if number > 1 else plain for number in itertools.count(1))
         found[name] = next(file for file in choices if file.lower() not in taken)
         taken.add(found[name].lower())
     return found

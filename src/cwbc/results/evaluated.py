@@ -147,11 +147,7 @@ class EvaluatedMethod:
 
     @functools.cached_property
     def retention(self) -> float:
-        """OOD retention: the score at 2x expert / the best point.
-
-        NaN where 2x expert was not evaluated or broke down, where the best point is not clearly above 0, and
-        for methods that take no target.
-        """
+        """OOD retention: the score at 2x expert / the best point; NaN where that is not known or defined."""
         far = self.sweep.index_of(self.task.far_return) if self.sweep.takes_target else None
         return math.nan if far is None or self.top < LEAST_BEST else float(self.curve[far] / self.top)
 
@@ -192,8 +188,8 @@ class EvaluatedMethod:
     def points(self) -> list[CurvePoint]:
         """The curve with its intervals over seeds."""
         numbers = zip(*interval(self.sweep.means), *interval(self.scores), strict=True)
-        ends = [(Estimate.of(each[:3]), Estimate.of(each[3:])) for each in numbers]
-        return [CurvePoint(target, *of) for target, of in zip(self.sweep.targets.tolist(), ends, strict=True)]
+        targets = zip(self.sweep.targets.tolist(), numbers, strict=True)
+        return [CurvePoint(target, Estimate.of(of[:3]), Estimate.of(of[3:])) for target, of in targets]
 
     @functools.cached_property
     def named_points(self) -> dict[str, CurvePoint | None]:
@@ -224,8 +220,10 @@ class EvaluatedMethod:
         }
         found |= {key: each.to_json() if (each := self.metrics[key]).is_known else None for key in FOLLOWING}
         if found["ood_retention"] is not None:
-            far = found[self.landmarks[-1].key]
-            found["ood_retention"] = {"target": far["target"], **found["ood_retention"]}
+            found["ood_retention"] = {
+                "target": found[self.landmarks[-1].key]["target"],
+                **found["ood_retention"],
+            }
         return {
             "seeds": len(self.sweep.seeds),
             "episodes": self.sweep.returns.shape[2],
@@ -244,8 +242,7 @@ class EvaluatedMethod:
         found = []
         for row, seed in enumerate(self.sweep.seeds.tolist()):
             others = np.delete(scores, row, axis=0)
-            spread = np.ptp(others, axis=0)
-            gaps = others.min(axis=0) - scores[row] - 2 * np.maximum(spread, FAR / 2)  # [target]
+            gaps = others.min(axis=0) - scores[row] - np.maximum(2 * np.ptp(others, axis=0), FAR)  # [target]
             if (gaps > 0).mean() >= OFTEN:
                 worst = int(np.argmax(gaps))
                 at = f" at target {amount(targets[worst])}" if self.sweep.takes_target else ""

@@ -60,10 +60,9 @@ class Evidence:
 
     def resampled(self, generator: np.random.Generator) -> Evidence:
         """The evidence with the seeds of every cell resampled; without the data, which has none."""
-        evaluated = {
-            dataset: {label: each.resampled(generator) for label, each in methods.items()}
-            for dataset, methods in self.evaluated.items()
-        }
+        evaluated: dict[str, Methods] = {}
+        for dataset, methods in self.evaluated.items():
+            evaluated[dataset] = {label: each.resampled(generator) for label, each in methods.items()}
         return Evidence(evaluated, self.datasets, is_resample=True)
 
     def __iter__(self) -> Iterator[EvaluatedMethod]:
@@ -93,11 +92,8 @@ class Evidence:
     def _named(self, place: int) -> Landmark:
         """A target return by all the names that the tasks have for it."""
         found = [each.landmarks[place] for each in self] or [landmarks(TASKS["hopper"], 0.0)[place]]
-        label, phrase = (
-            " or ".join(dict.fromkeys(names))
-            for names in zip(*((m.label, m.phrase) for m in found), strict=True)
-        )
-        return dataclasses.replace(found[0], label=label, phrase=phrase)
+        labels, phrases = dict.fromkeys(m.label for m in found), dict.fromkeys(m.phrase for m in found)
+        return dataclasses.replace(found[0], label=" or ".join(labels), phrase=" or ".join(phrases))
 
     @property
     def has_experts(self) -> bool:
@@ -128,10 +124,6 @@ class Evidence:
     @property
     def broken(self) -> list[str]:
         """The remark that simulations broke down, where some did."""
-        return broken_in_words(
-            {
-                f"{label} on {dataset}": each
-                for dataset, methods in self.evaluated.items()
-                for label, each in methods.items()
-            }
-        )
+        of_datasets = self.evaluated.items()
+        named = {f"{label} on {name}": each for name, of in of_datasets for label, each in of.items()}
+        return broken_in_words(named)

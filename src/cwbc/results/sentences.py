@@ -86,9 +86,8 @@ def calibration_in_words(methods: Methods) -> list[str]:
     known = _known(_metric(methods, "calibration_error"))
     if len(known) < 2 or not same_targets(methods):
         return []
-    order = sorted(known, key=known.__getitem__)
-    named = order if len(order) <= _MOST_NAMED else [order[0], order[-1]]
-    errors = "; ".join(f"{name} {score(known[name])}" for name in named)
+    order, _ = _named({name: -error for name, error in known.items()})
+    errors = "; ".join(f"{name} {score(known[name])}" for name in order)
     return [f"Calibration error in points of score, up to the dataset's best return: {errors}."]
 
 

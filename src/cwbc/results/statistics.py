@@ -1,10 +1,8 @@
-"""Numbers about many trainings on many tasks: one array, scores [seed, task], goes in for each method.
+"""Statistics of many trainings on many tasks, from one array of scores [seed, task] for each method.
 
-Every statistic also takes axes in front of these two, so that all resamples of a bootstrap are one call:
+They also take axes in front of these two, so that all resamples of a bootstrap are one call:
 
-    bootstrap(interquartile_mean, ours, generator=generator)
     bootstrap(probability_of_improvement, ours, theirs, generator=generator)
-    bootstrap(lambda scores: performance_profile(scores, thresholds), ours, generator=generator)
 """
 
 from __future__ import annotations
@@ -68,10 +66,7 @@ def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> tuple[float, f
     """The difference of two methods' mean scores over tasks, and its 95 % interval.
 
     This is Welch's interval: a difference is significant if it excludes zero. NaN ends where a task has one
-    seed.
-
-    Args:
-        ours: the scores [seed] on every task; they may have different numbers of seeds.
+    seed; tasks may have different numbers of seeds.
     """
     value = float(np.mean([each.mean() for each in ours]) - np.mean([each.mean() for each in theirs]))
     cells = [*ours, *theirs]
@@ -98,10 +93,6 @@ def bootstrap(
 
     The seeds of every task are resampled with replacement, independently of other tasks. With very few seeds
     the interval is too narrow; for one method on one task, `intervals` has a better one.
-
-    Args:
-        statistic: a function of the methods' scores, each [..., seed, task], as those of this module.
-        methods: the scores [seed, task] of each method.
     """
     require(resamples >= 1, "resamples", resamples, "at least 1")
     require(0 < coverage < 1, "coverage", coverage, "between 0 and 1")

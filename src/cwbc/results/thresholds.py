@@ -11,18 +11,10 @@ from cwbc.core.tasks import Task, landmarks
 from cwbc.results.evaluated import FOLLOWING, Methods
 from cwbc.system.errors import InputError, unknown
 
-METRICS = (
-    "ood_retention",
-    "monotonicity",
-    "at_dataset_best",
-    "at_expert",
-    "at_twice_expert",
-    "at_best_plus_range",
-    "best_point",
-    "calibration_error",
-)
 LOWER = ("calibration_error",)  # better when lower; all others are better when higher
 FRACTIONS = ("ood_retention", "monotonicity")
+POINTS = ("at_dataset_best", "at_expert", "at_twice_expert", "at_best_plus_range", "best_point")
+METRICS = (*FRACTIONS, *POINTS, *LOWER)
 _COMMA = re.compile(r",(?![^(]*\))")  # not in brackets, where runs of one method have their settings
 
 
@@ -35,8 +27,7 @@ class Gate:
     method: str | None = None  # None: every method
 
     def __str__(self) -> str:
-        of_method = f"{self.method}: " if self.method else ""
-        return f"{of_method}{self.metric} {self._wanted}"
+        return f"{f'{self.method}: ' if self.method else ''}{self.metric} {self._wanted}"
 
     @property
     def _wanted(self) -> str:
@@ -67,13 +58,10 @@ def parse(
     fail_under: Iterable[str], fail_over: Iterable[str], metrics: Sequence[str] = METRICS
 ) -> list[Gate]:
     """The gates of two options, each of which may be given several times and hold several limits."""
-    given = {"--fail-under": fail_under, "--fail-over": fail_over}
-    return [
-        _gate(option, text.strip(), metrics)
-        for option, several in given.items()
-        for texts in several
-        for text in _COMMA.split(texts)
+    given = [("--fail-under", texts) for texts in fail_under] + [
+        ("--fail-over", texts) for texts in fail_over
     ]
+    return [_gate(option, text.strip(), metrics) for option, texts in given for text in _COMMA.split(texts)]
 
 
 def check_methods(gates: Iterable[Gate], takes_target: Mapping[str, bool]) -> None:
