@@ -56,36 +56,40 @@ def test_a_damaged_specification_is_refused_or_still_one(spec: PolicySpec) -> No
     assert all(text.startswith("design") for text in errors)  # its place
 
 
+def bounds(lowest: list[float], highest: list[float]) -> dict[str, Any]:
+    return {"kind": "Continuous", "lowest": lowest, "highest": highest}
+
+
+def vectors(mean: list[float], std: list[float]) -> dict[str, Any]:
+    return {"kind": "Vector", "mean": mean, "std": std}
+
+
+def images(**sizes: int) -> dict[str, Any]:
+    return {"kind": "Image", "height": 10, "width": 10, **sizes}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"horizon": 0}, "design.horizon is 0; expected 1 to"),
-        ({"actions": {"count": 0}}, "design.actions.count is 0"),
-        ({"actions": {"lowest": [1.0], "highest": [1.0]}}, "dimension 0 is from 1.0 to 1.0"),
-        ({"actions": {"lowest": [1.0], "highest": []}}, "lowest and highest have 1 and 0 dimensions"),
-        ({"actions": {"lowest": [], "highest": []}}, "lowest and highest have 0 and 0 dimensions"),
+        ({"horizon": 0}, "design.horizon must be 1 to .*; got 0"),
+        ({"actions": {"kind": "Discrete", "size": 0}}, "design.actions: size must be 1 to .*; got 0"),
+        ({"actions": bounds([1.0], [1.0])}, "design.actions: dimension 0 is from 1.0 to 1.0"),
+        ({"actions": bounds([1.0], [])}, "lowest and highest have 1 and 0 dimensions"),
+        ({"actions": bounds([], [])}, "lowest and highest have 0 and 0 dimensions"),
         ({"method": to_json(METHODS["dt"])}, "condition lacks numbers"),
-        ({"observation_size": 0}, "design.observation_size is 0; expected 1 to 10,000,000"),
-        ({"observation_size": None}, "design.observation_size is null; expected a whole number"),
-        ({"observations": {"height": 10, "width": 10}}, "design.observations lacks channels"),
+        ({"observations": vectors([], [])}, "0 means and 0 stds from 0; expected as many, at least one"),
         (
-            {"observations": {"height": 10, "width": 10, "channels": 1, "stack": 0}},
-            "design.observations.stack is 0; expected 1 to",
+            {"observations": vectors([1.0], [0.0])},
+            "observations: 1 means and 1 stds from 0.0; expected",
         ),
+        ({"observations": None}, "design.observations is null; expected an object"),
+        ({"observations": images()}, "design.observations lacks channels"),
+        ({"observations": images(channels=1, stack=0)}, "design.observations: stack must be 1 to .*; got 0"),
     ],
 )
 def test_a_specification_that_cannot_act_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         PolicySpec.from_json(RVS.to_json() | changes)
-
-
-def test_vectors_are_written_as_in_earlier_versions() -> None:
-    """Their statistics are tensors beside the JSON."""
-    found = RVS.to_json()
-    assert found["observation_size"] == 3
-    assert "observations" not in found
-    read = PolicySpec.from_json(json.loads(json.dumps(found)))
-    assert read.observations == Vector((0.0,) * 3, (1.0,) * 3)
 
 
 def test_only_numbers_differ_between_specifications_of_one_form() -> None:

@@ -31,7 +31,7 @@ from cwbc.core.sampling import (
     thresholds,
     to_device,
 )
-from cwbc.core.spaces import Vector
+from cwbc.core.spaces import observation_space
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.formats.arrays import from_arrays
 
@@ -39,7 +39,7 @@ SAMPLES, CONTEXT = 100_000, 4
 LENGTHS = (3, 1, 8, 5, 2, 6)
 DATA = logged(*np.split(np.random.default_rng(0).normal(size=sum(LENGTHS)) * 9, np.cumsum(LENGTHS)[:-1]))
 UNEVEN = np.array([0.0, 0.02, 0.4, 0.0, 0.58, 0.0])
-SPACE = Vector.of(DATA)
+SPACE = observation_space(DATA, 1)
 
 
 def windows(

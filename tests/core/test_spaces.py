@@ -15,8 +15,6 @@ from cwbc.core.spaces import (
     Discrete,
     Image,
     Vector,
-    encoded_shape,
-    frame_numbers,
     observation_space,
 )
 
@@ -106,7 +104,7 @@ DATA = logged([1.0, 2.0, 3.0], [4.0], [5.0, 6.0, 7.0, 8.0])
 
 
 def test_normalizing_is_the_same_for_one_observation_and_for_all() -> None:
-    space = Vector.of(DATA)
+    space = observation_space(DATA, 1)
     together = space.received(DATA.observations)
     assert together.dtype == np.float32
     for row in (0, 7):
@@ -118,16 +116,17 @@ def test_normalizing_is_the_same_for_one_observation_and_for_all() -> None:
 
 
 def test_the_form_of_vectors_has_no_statistics() -> None:
-    space = Vector.of(DATA)
+    space = observation_space(DATA, 1)
     assert space.form == Vector((0.0, 0.0), (1.0, 1.0)) == Vector((3.0, 4.0), (5.0, 6.0)).form
-    assert space.shape == encoded_shape(space) == (2,)
+    assert space.shape == space.encoded_shape == (2,)
 
 
 def test_the_space_is_that_of_the_data() -> None:
-    assert observation_space(DATA, frame_stack=4) == Vector.of(DATA)
+    mean, std = DATA.observation_statistics
+    assert observation_space(DATA, frame_stack=4) == Vector(tuple(mean.tolist()), tuple(std.tolist()))
     space = observation_space(pixel_data(episodes=2), frame_stack=4)
     assert space == space.form == Image(10, 10, 1, stack=4)
-    assert (space.shape, encoded_shape(space), space.arrays) == ((10, 10, 1), (10, 10, 4), ())
+    assert (space.shape, space.encoded_shape, space.arrays) == ((10, 10, 1), (10, 10, 4), ())
 
 
 def test_frames_become_channels_with_the_latest_last() -> None:
@@ -143,13 +142,13 @@ def test_frames_become_channels_with_the_latest_last() -> None:
 def test_frames_before_the_first_of_an_episode_are_the_first_by_hand() -> None:
     """Two episodes: rows 0 to 2, and rows 3 to 6."""
     rows, first_rows = np.array([0, 1, 2, 3, 4, 6]), np.array([0, 0, 0, 3, 3, 3])
-    found = frame_numbers(Image(2, 2, 1, stack=3), rows, first_rows)
+    found = Image(2, 2, 1, stack=3).rows_read(rows, first_rows)
     assert found.tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 2], [3, 3, 3], [3, 3, 4], [4, 5, 6]]
-    on_device = frame_numbers(Image(2, 2, 1, stack=3), jnp.asarray(rows)[None], jnp.asarray(first_rows)[None])
+    on_device = Image(2, 2, 1, stack=3).rows_read(jnp.asarray(rows)[None], jnp.asarray(first_rows)[None])
     np.testing.assert_array_equal(on_device, found[None])
-    assert frame_numbers(Image(2, 2, 1), rows, first_rows).tolist() == rows[:, None].tolist()
+    assert Image(2, 2, 1).rows_read(rows, first_rows).tolist() == rows[:, None].tolist()
 
 
 def test_vectors_are_not_stacked() -> None:
     rows = np.array([0, 1, 2])
-    assert frame_numbers(Vector.of(DATA), rows, np.zeros(3, int)) is rows
+    assert observation_space(DATA, 1).rows_read(rows, np.zeros(3, int)) is rows

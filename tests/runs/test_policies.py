@@ -253,8 +253,6 @@ def test_a_policy_of_another_seed_is_refused(tmp_path: Path) -> None:
             r"layer0/bias is \[15\] of float32",
         ),
         ({"parameters__layer7__bias": np.zeros(1, np.float32)}, "has a tensor parameters/layer7/bias"),
-        ({"observation_mean": np.zeros(3, np.float32)}, r"observation_mean is \[3\]"),
-        ({"observation_deviation": np.zeros(2, np.float32)}, "observation_deviation has 0.0; expected only"),
         ({"about": []}, "description.about is a list; expected an object"),
         ({"design": 3}, "description.design is 3; expected an object"),
     ],

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.spaces import Vector, encoded_shape
 
 
 @jax.tree_util.register_dataclass
@@ -28,14 +27,15 @@ class History:
     def empty(cls, spec: PolicySpec, episodes: int) -> History:
         """The history of episodes before their first step."""
         shape, space = (episodes, spec.memory), spec.observations
-        is_vector = isinstance(space, Vector)
-        kind = jnp.float32 if is_vector else jnp.uint8
+        frames = (episodes, space.stack, *space.shape)
         return cls(
-            observations=jnp.zeros((*shape, *encoded_shape(space)), kind),
+            observations=jnp.zeros((*shape, *space.encoded_shape), space.dtype),
             actions=jnp.zeros((*shape, spec.actions.size)),
             returns_to_go=jnp.zeros(shape),
             timesteps=jnp.zeros(shape, jnp.int32),
-            frames=None if is_vector else jnp.zeros((episodes, space.stack, *space.shape), kind),
+            frames=jnp.zeros((episodes, space.stack, *space.shape), space.dtype)
+            if space.is_stacked
+            else None,
         )
 
 

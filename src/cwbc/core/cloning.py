@@ -20,7 +20,7 @@ from cwbc.core.learners import Metrics, Update
 from cwbc.core.networks import Network
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.regularizers import Conservative
-from cwbc.core.spaces import Image, Vector, encoded_shape
+from cwbc.core.spaces import Image, Vector
 from cwbc.core.trajectories import Trajectories
 from cwbc.system.errors import InputError
 
@@ -160,7 +160,7 @@ class Cloning:
 
     def initial_parameters(self, spec: PolicySpec, key: jax.Array) -> Parameters:
         """Fresh parameters."""
-        shape = encoded_shape(spec.observations)
+        shape = spec.observations.encoded_shape
         sizes = (spec.actions.size, self.condition is not None, spec.horizon)
         if isinstance(spec.observations, Vector):
             return self.network.initialize(key, shape[0], *sizes)
@@ -261,7 +261,7 @@ class Cloning:
         steps = training.batch_size * training.context * (2 if self.regularizer else 1)
         weights = parameters * (3 if self.looks_back else 1)  # tokens of a step
         if isinstance(spec.observations, Image):
-            weights += self.encoder.products(encoded_shape(spec.observations))
+            weights += self.encoder.products(spec.observations.encoded_shape)
         return 6 * weights * steps
 
     def activations(self, spec: PolicySpec, training: Training) -> int:
@@ -273,7 +273,7 @@ class Cloning:
             heads = getattr(network, "heads", 1)
             per_window = 8 * tokens * network.layers * network.width + heads * tokens**2
         if isinstance(spec.observations, Image):
-            per_window += steps * self.encoder.outputs(encoded_shape(spec.observations))
+            per_window += steps * self.encoder.outputs(spec.observations.encoded_shape)
         return training.batch_size * per_window
 
     def _transformation(self, training: Training, numbers: CloningNumbers) -> optax.GradientTransformation:

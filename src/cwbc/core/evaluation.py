@@ -20,7 +20,6 @@ from cwbc.core.device import on_cpu, over_seeds
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.simulation import Simulator, Transition
-from cwbc.core.spaces import Vector
 
 _BLOCK = 640  # remembered steps that a CPU works on at a time: more would not stay in its cache
 Progress = Callable[[int], None]
@@ -40,9 +39,8 @@ class Rollouts:
     def of(cls, spec: PolicySpec, targets: NDArray[np.float64]) -> Rollouts:
         """Episodes before their first step."""
         count, space = len(targets), spec.observations
-        kind = np.float32 if isinstance(space, Vector) else np.uint8
         empty = (np.zeros(count), np.zeros(count, np.int64), np.ones(count, np.bool_))
-        return cls(np.zeros((count, *space.shape), kind), targets.copy(), *empty)
+        return cls(np.zeros((count, *space.shape), space.dtype), targets.copy(), *empty)
 
     def reset(self, rows: NDArray[np.int64], observations: NDArray[Any]) -> None:
         """Store the first observations; simulators may flatten images."""

@@ -6,12 +6,12 @@ import functools
 import math
 
 import jax
+import numpy as np
 
 from cwbc.core.device import on_cpu, total_memory
 from cwbc.core.methods import Training
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.sampling import SAMPLED_TOGETHER
-from cwbc.core.spaces import Vector
 from cwbc.system.errors import InputError, require
 
 _FLOAT = 4  # bytes
@@ -49,7 +49,7 @@ def _batch(spec: PolicySpec, training: Training) -> int:
 def _step(spec: PolicySpec) -> int:
     """Bytes of one step: observation, action, return-to-go and timestep."""
     space = spec.observations
-    observation = math.prod(space.shape) * space.stack * (_FLOAT if isinstance(space, Vector) else 1)
+    observation = math.prod(space.encoded_shape) * np.dtype(space.dtype).itemsize
     return observation + (spec.actions.size + 2) * _FLOAT
 
 

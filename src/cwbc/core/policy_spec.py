@@ -20,11 +20,8 @@ from cwbc.core.spaces import (
     observation_space,
 )  # fmt: skip
 from cwbc.core.trajectories import Trajectories
-from cwbc.system.errors import InputError
+from cwbc.system.errors import InputError, require
 from cwbc.system.typed_json import decode
-
-_LARGEST_SIZE = 2**31 - 1  # what timesteps and indices fit into
-_LARGEST_VECTOR = 10_000_000  # dimensions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,71 +57,26 @@ class PolicySpec:
         return np.asarray(self.method.learner.standardized(returns_to_go, now, self.horizon), np.float32)
 
     def to_json(self) -> dict[str, Any]:
-        if isinstance(self.observations, Image):
-            observations: dict[str, Any] = {"observations": dataclasses.asdict(self.observations)}
-        else:
-            observations = {"observation_size": len(self.observations.mean)}
-        actions = {"count": self.actions.size}
-        if isinstance(self.actions, Continuous):
-            actions = dataclasses.asdict(self.actions)
-        return {
-            "method": to_json(self.method),
-            **observations,
-            "actions": actions,
-            "horizon": self.horizon,
-            "context": self.context,
-        }
+        fields = dataclasses.fields(self)
+        return {field.name: to_json(getattr(self, field.name)) for field in fields}
 
     @classmethod
     def from_json(cls, value: Any, place: str = "design") -> PolicySpec:
-        """The specification that to_json wrote; the statistics of vectors are not in it."""
+        """The specification that to_json wrote; an error names the place of what is wrong."""
         fields = decode(_Fields, value, place)
         method = method_from_json(fields["method"], f"{place}.method")
         if not method.learner.is_fitted:
             raise InputError(f"{place}.method.condition lacks numbers that are fitted to the data")
-        for name in ("horizon", "context"):
-            _check_size(fields[name], f"{place}.{name}")
-        if "observations" in fields:
-            image = decode(Image, fields["observations"], f"{place}.observations")
-            for name, size in dataclasses.asdict(image).items():
-                _check_size(size, f"{place}.observations.{name}")
-            observations: ObservationSpace = image
-        elif "observation_size" in fields:
-            _check_size(fields["observation_size"], f"{place}.observation_size", _LARGEST_VECTOR)
-            size = fields["observation_size"]
-            observations = Vector((0.0,) * size, (1.0,) * size)
-        else:
-            raise InputError(f"{place} lacks observation_size")
-        actions = _actions(fields["actions"], f"{place}.actions")
-        return cls(method, observations, actions, fields["horizon"], fields["context"])
+        for name in ("horizon", "context"):  # timesteps and indices have 32 bits
+            require(1 <= fields[name] < 2**31, f"{place}.{name}", fields[name], f"1 to {2**31 - 1:,}")
+        return cls(method, *(fields[name] for name in ("observations", "actions", "horizon", "context")))
 
 
-class _Sizes(TypedDict, total=False):
-    observation_size: int  # of a vector
-    observations: dict[str, Any]  # of an image
-
-
-class _Fields(_Sizes):
+class _Fields(TypedDict):
     """A specification as to_json writes it."""
 
     method: dict[str, Any]
-    actions: dict[str, Any]
+    observations: Vector | Image
+    actions: Continuous | Discrete
     horizon: int
     context: int
-
-
-class _Count(TypedDict):
-    count: int
-
-
-def _check_size(size: int, place: str, largest: int = _LARGEST_SIZE) -> None:
-    if not 1 <= size <= largest:
-        raise InputError(f"{place} is {size}; expected 1 to {largest:,}")
-
-
-def _actions(value: dict[str, Any], place: str) -> ActionSpace:
-    if "count" in value:
-        count = decode(_Count, value, place)["count"]
-        _check_size(count, f"{place}.count")
-        return Discrete(count)
-    return decode(Continuous, value, place)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cwbc.core.learners import Columns
 from cwbc.core.methods import Method, Training
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.spaces import Arrays, ObservationSpace, frame_numbers
+from cwbc.core.spaces import Arrays, ObservationSpace
 from cwbc.core.trajectories import Trajectories
 
 SAMPLED_TOGETHER = 50  # steps whose batches are sampled at once: a few large kernels instead of many small
@@ -191,7 +191,7 @@ def choose(random: RandomNumbers, data: Episodes, space: ObservationSpace, lengt
     return Choice(
         episodes=episodes,
         rows=rows,
-        frames=frame_numbers(space, rows, jnp.broadcast_to(starts[:, None], rows.shape)),
+        frames=space.rows_read(rows, jnp.broadcast_to(starts[:, None], rows.shape)),
         timesteps=jnp.where(mask, timesteps, 0),
         mask=mask,
     )

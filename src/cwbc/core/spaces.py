@@ -13,7 +13,7 @@ import optax
 from numpy.typing import NDArray
 
 from cwbc.core.trajectories import ActionBounds, Trajectories
-from cwbc.system.errors import InputError
+from cwbc.system.errors import InputError, require
 
 WIDEST = 4.0  # times the range of the logged actions: wider bounds are ignored
 Arrays = tuple[Any, ...]  # the numbers of a space, which programs take as arguments
@@ -26,18 +26,22 @@ class Vector:
     mean: tuple[float, ...]  # [dimension], float32
     std: tuple[float, ...]  # [dimension], float32, above 0
 
-    @classmethod
-    def of(cls, data: Trajectories) -> Vector:
-        """The space of a dataset's observations."""
-        mean, std = data.observation_statistics
-        return cls(tuple(mean.tolist()), tuple(std.tolist()))
+    dtype, stack, is_stacked, values = np.float32, 1, False, "finite numbers"
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.mean) == len(self.std) or min(self.std) <= 0:
+            sizes = f"{len(self.mean)} means and {len(self.std)} stds from {min(self.std, default=0)}"
+            raise InputError(f"{sizes}; expected as many, at least one, and stds above 0")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of one observation."""
         return (len(self.mean),)
 
-    stack = 1
+    @property
+    def encoded_shape(self) -> tuple[int, ...]:
+        """Of one observation as a network reads it."""
+        return self.shape
 
     @property
     def form(self) -> Vector:
@@ -49,6 +53,10 @@ class Vector:
     def arrays(self) -> Arrays:
         """Mean and standard deviation. [dimension]"""
         return np.array(self.mean, np.float32), np.array(self.std, np.float32)
+
+    def is_valid(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which numbers can be in an observation."""
+        return np.isfinite(observations)
 
     def received(self, observations: Any) -> Any:
         """Observations while acting, normalized."""
@@ -63,6 +71,10 @@ class Vector:
         divisors = jnp.where(jnp.isnan(observations), jnp.nan, std)
         return (observations.astype(np.float32) - mean) / divisors
 
+    def rows_read(self, rows: Any, first_rows: Any) -> Any:
+        """The rows whose observations a step reads: its own."""
+        return rows
+
 
 @dataclasses.dataclass(frozen=True)
 class Image:
@@ -73,16 +85,21 @@ class Image:
     channels: int
     stack: int = 1
 
-    @classmethod
-    def of(cls, data: Trajectories, stack: int) -> Image:
-        """The space of a dataset's observations."""
-        height, width, channels = data.observations.shape[1:]
-        return cls(height, width, channels, stack)
+    dtype, is_stacked, values = np.uint8, True, "bytes, 0 to 255"
+
+    def __post_init__(self) -> None:
+        for name, size in dataclasses.asdict(self).items():
+            require(1 <= size < 2**31, name, size, f"1 to {2**31 - 1:,}")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of one observation."""
         return self.height, self.width, self.channels
+
+    @property
+    def encoded_shape(self) -> tuple[int, ...]:
+        """Of one observation as a network reads it: the frames are channels of one image."""
+        return self.height, self.width, self.channels * self.stack
 
     @property
     def form(self) -> Image:
@@ -94,14 +111,25 @@ class Image:
         """None: bytes need no statistics."""
         return ()
 
+    def is_valid(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which numbers can be in an observation."""
+        return (observations >= 0) & (observations <= 255) & (observations % 1 == 0)
+
     def received(self, observations: Any) -> Any:
         """Observations while acting, unchanged."""
         return observations.astype(np.uint8)
 
     def sampled(self, frames: jax.Array, arrays: Arrays = ()) -> jax.Array:
         """Frames [..., frame, height, width, channel] as a network reads them: as channels of one image."""
-        frames = jnp.moveaxis(frames, -4, -2)
-        return frames.reshape(*frames.shape[:-2], self.stack * self.channels)
+        return jnp.moveaxis(frames, -4, -2).reshape(*frames.shape[:-4], *self.encoded_shape)
+
+    def rows_read(self, rows: Any, first_rows: Any) -> Any:
+        """The rows whose observations a step reads [..., frame]; the first of an episode is repeated.
+
+        Args:
+            first_rows: the first row of each step's episode.
+        """
+        return (rows[..., None] - np.arange(self.stack)[::-1]).clip(first_rows[..., None])
 
 
 ObservationSpace = Vector | Image
@@ -109,27 +137,10 @@ ObservationSpace = Vector | Image
 
 def observation_space(data: Trajectories, frame_stack: int) -> ObservationSpace:
     """The space of a dataset's observations; only images are stacked."""
-    return Image.of(data, frame_stack) if data.observations.ndim > 2 else Vector.of(data)
-
-
-def encoded_shape(space: ObservationSpace) -> tuple[int, ...]:
-    """The shape of one observation as a network reads it."""
-    *size, last = space.shape
-    return (*size, last * space.stack)
-
-
-def frame_numbers(space: ObservationSpace, rows: Any, first_rows: Any) -> Any:
-    """The rows whose observations a step reads: [...] for one, [..., frame] for stacked frames.
-
-    Before the first step of an episode, its first frame is repeated.
-
-    Args:
-        first_rows: the first row of each step's episode.
-    """
-    if isinstance(space, Vector):
-        return rows
-    back = np.arange(space.stack)[::-1]
-    return (rows[..., None] - back).clip(first_rows[..., None])
+    if data.observations.ndim > 2:
+        return Image(*data.observations.shape[1:], frame_stack)
+    mean, std = data.observation_statistics
+    return Vector(tuple(mean.tolist()), tuple(std.tolist()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +200,9 @@ class Discrete:
     """One of `size` actions, numbered from 0."""
 
     size: int
+
+    def __post_init__(self) -> None:
+        require(1 <= self.size < 2**31, "size", self.size, f"1 to {2**31 - 1:,}")
 
     def encode(self, actions: jax.Array) -> jax.Array:
         """Logged actions as a network reads them. [..., size]"""

@@ -18,14 +18,12 @@ from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import Training, to_json
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.spaces import Vector
 from cwbc.runs.run_directory import RunDirectory, read_progress
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
 
-_STATISTICS = ("observation_mean", "observation_deviation")  # names of tensors in files
 _ABOUT: dict[str, Any] = {  # the provenance of a run's policies
     "dataset": str,
     "content_hash": str,
@@ -86,13 +84,10 @@ class Policy:
             observations = numbers.astype(np.float32)
         if observations.shape != expected:
             raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
-        valid = np.isfinite(observations)
-        if not isinstance(space, Vector):
-            valid &= (observations >= 0) & (observations <= 255) & (observations % 1 == 0)
+        valid = space.is_valid(observations)
         if not valid.all():  # before anything is remembered: the next observation may be all right
             place = np.argwhere(~valid)[0].tolist()
-            kind = "finite numbers" if isinstance(space, Vector) else "bytes, 0 to 255"
-            raise InputError(f"an observation is {kind}; got {observations[tuple(place)]} at {place}")
+            raise InputError(f"an observation is {space.values}; got {observations[tuple(place)]} at {place}")
         return observations
 
     def _spend(self, reward: ArrayLike | None) -> None:
@@ -111,7 +106,7 @@ class Policy:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything that acting needs to one file."""
-        tensors = tensor_files.flatten("parameters", self.parameters) | statistics(self.spec)
+        tensors = tensor_files.flatten("parameters", self.parameters)
         tensor_files.write(Path(path), tensors, {"design": self.spec.to_json(), "about": self.about})
 
     @classmethod
@@ -177,16 +172,9 @@ class Policies:
         return dataclasses.replace(loaded, warnings=tuple(warnings))
 
 
-def statistics(spec: PolicySpec) -> dict[str, NDArray[Any]]:
-    """The statistics of the observations as tensors of a file; empty for images."""
-    return dict(zip(_STATISTICS, spec.observations.arrays, strict=False))
-
-
 def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     """The policies of a file, without the optimizer's state; without seeds, one that is not stacked."""
-    tensors, description = tensor_files.read(
-        path, lambda name: name.startswith("parameters/") or name in _STATISTICS
-    )
+    tensors, description = tensor_files.read(path, lambda name: name.startswith("parameters/"))
     design, about = (
         decode(dict[str, Any], description.get(name), f"{path}, description.{name}")
         for name in ("design", "about")
@@ -194,18 +182,6 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     for name, kind in _ABOUT.items() if seeds else ():
         decode(kind, about.get(name), f"{path}, about.{name}")
     spec = PolicySpec.from_json(design, f"{path}, design")
-    if isinstance(spec.observations, Vector):
-        shape, kind = spec.observations.shape, np.dtype(np.float32)
-        for name in _STATISTICS:
-            if name not in tensors:
-                raise InputError(f"{path} lacks the tensor {name}")
-            tensor_files.check_tensor(path, name, tensors[name], shape, kind)
-        mean, std = (tensors[name] for name in _STATISTICS)
-        if not (std > 0).all():
-            least = f"{std.min()}; expected only more than 0"
-            raise InputError(f"{path}: the tensor observation_deviation has {least}")
-        space = Vector(tuple(mean.tolist()), tuple(std.tolist()))
-        spec = dataclasses.replace(spec, observations=space)
     # Before shapes are computed, which takes long for millions of layers.
     layers = getattr(getattr(spec.method.learner, "network", None), "layers", 0)
     if layers > len(tensors):

@@ -23,7 +23,7 @@ from cwbc.core.spaces import Discrete
 from cwbc.core.training import Row, Trainee
 from cwbc.core.trajectories import Trajectories
 from cwbc.runs.configuration import configuration, differences, first_steps, in_words, sessions
-from cwbc.runs.policies import Policies, statistics
+from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import CONFIG, METRICS, REPORT, RESULTS, SUMMARY, RunDirectory, read_progress
 from cwbc.runs.tracking import Tracking
 from cwbc.system import tensor_files
@@ -131,7 +131,7 @@ def _begin(
         run.tracking.record(row)
 
     def save(state: Any, step: int) -> None:
-        tensors = statistics(spec)  # with the whole state: more steps may follow, even for a finished run
+        tensors = {}  # of the whole state: more steps may follow, even for a finished run
         for field in dataclasses.fields(state):
             tensors |= tensor_files.flatten(field.name, getattr(state, field.name))
         path = directory.path / CHECKPOINT
@@ -183,6 +183,8 @@ def _checked(
         )
     if was.actions.size == spec.actions.size:  # the environment, which has bounds, may be known only now
         spec = dataclasses.replace(spec, actions=was.actions)
+    if was.observations.form == spec.observations.form:  # statistics may be rounded otherwise
+        spec = dataclasses.replace(spec, observations=was.observations)
     was = dataclasses.replace(was, method=dataclasses.replace(was.method, name=spec.method.name))
     before = was.to_json() | {"seeds": description["seeds"]}
     if different := differences(before, spec.to_json() | {"seeds": config["seeds"]}):
