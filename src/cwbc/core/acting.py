@@ -33,9 +33,7 @@ class History:
             actions=jnp.zeros((*shape, spec.actions.size)),
             returns_to_go=jnp.zeros(shape),
             timesteps=jnp.zeros(shape, jnp.int32),
-            frames=jnp.zeros((episodes, space.stack, *space.shape), space.dtype)
-            if space.is_stacked
-            else None,
+            frames=jnp.zeros(frames, space.dtype) if space.is_stacked else None,
         )
 
 

@@ -138,7 +138,8 @@ ObservationSpace = Vector | Image
 def observation_space(data: Trajectories, frame_stack: int) -> ObservationSpace:
     """The space of a dataset's observations; only images are stacked."""
     if data.observations.ndim > 2:
-        return Image(*data.observations.shape[1:], frame_stack)
+        height, width, channels = data.observations.shape[1:]
+        return Image(height, width, channels, frame_stack)
     mean, std = data.observation_statistics
     return Vector(tuple(mean.tolist()), tuple(std.tolist()))
 

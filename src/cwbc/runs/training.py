@@ -131,7 +131,7 @@ def _begin(
         run.tracking.record(row)
 
     def save(state: Any, step: int) -> None:
-        tensors = {}  # of the whole state: more steps may follow, even for a finished run
+        tensors: dict[str, Any] = {}  # of the whole state: more steps may follow, even for a finished run
         for field in dataclasses.fields(state):
             tensors |= tensor_files.flatten(field.name, getattr(state, field.name))
         path = directory.path / CHECKPOINT
