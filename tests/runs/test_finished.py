@@ -97,6 +97,12 @@ def test_a_report_is_not_put_among_other_files(measured: Path) -> None:
         check_place(measured)
 
 
+def test_results_that_are_somebody_else_s_are_not_taken_for_a_report(tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("day,profit\n1,2\n")
+    with pytest.raises(InputError, match="holds other files, such as results.csv"):
+        check_place(tmp_path)
+
+
 def test_provenance_tells_of_every_sitting_and_of_what_measured(tmp_path: Path) -> None:
     first = {"versions": {"mujoco": "3.0"}, "hardware": {"device": "H200", "cores": 16}}
     later = {"versions": {"mujoco": "4.0"}, "hardware": {"device": "cpu", "cores": 2}}

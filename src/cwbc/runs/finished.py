@@ -16,7 +16,7 @@ from cwbc.core.method_names import NAMES
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
-from cwbc.results.sweeps import Sweep, results_text
+from cwbc.results.sweeps import COLUMNS, Sweep, results_text
 from cwbc.runs.configuration import sessions, settings
 from cwbc.runs.run_directory import CELLS, CONFIG, REPORT, RESULTS, SUMMARY, RunDirectory, holds
 from cwbc.system.errors import InputError
@@ -60,6 +60,9 @@ def check_place(root: Path) -> None:
         return
     others = sorted(file.name for file in root.iterdir() if file.is_file() and not is_aside(file))
     interrupted = {RESULTS} <= set(others) <= {RESULTS, *REPORT}  # a report without its summary
+    if interrupted:
+        with (root / RESULTS).open("rb") as file:
+            interrupted = file.readline().strip() == ",".join(COLUMNS).encode()
     ours = interrupted or holds(root / CONFIG, "runs", "method") or holds(root / SUMMARY, "methods")
     if others and not ours:
         raise InputError(f"{root} holds other files, such as {others[0]}; give another --out")
