@@ -99,7 +99,7 @@ def test_a_report_is_not_put_among_other_files(measured: Path) -> None:
 
 def test_results_that_are_somebody_else_s_are_not_taken_for_a_report(tmp_path: Path) -> None:
     (tmp_path / "results.csv").write_text("day,profit\n1,2\n")
-    with pytest.raises(InputError, match="holds other files, such as results.csv"):
+    with pytest.raises(InputError, match=r"holds other files, such as results\.csv"):
         check_place(tmp_path)
 
 
