@@ -62,6 +62,7 @@ def train(
 ) -> Policies:
     """`train_together` of one method, with its directory locked."""
     run = Run(method, directory, tracking or Tracking())
+    check_training(PolicySpec.fit(method, data, settings), settings, len(seeds))  # before there is a directory
     with contextlib.nullcontext() if directory is None else RunDirectory(directory).lock():
         (policies,) = train_together(data, [run], settings, seeds, notes, **control)
     return policies
