@@ -62,7 +62,8 @@ def train(
 ) -> Policies:
     """`train_together` of one method, with its directory locked."""
     run = Run(method, directory, tracking or Tracking())
-    check_training(PolicySpec.fit(method, data, settings), settings, len(seeds))  # before there is a directory
+    # Before there is a directory.
+    check_training(PolicySpec.fit(method, data, settings), settings, len(seeds))
     with contextlib.nullcontext() if directory is None else RunDirectory(directory).lock():
         (policies,) = train_together(data, [run], settings, seeds, notes, **control)
     return policies
