@@ -16,7 +16,7 @@ from benchmarks.timing import seconds
 from cwbc import envs
 from cwbc.core.methods import Training, parse
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.training import initialize
+from cwbc.core.training_loop import initialize
 from cwbc.envs.locomotion import ROBOTS, Locomotion
 from cwbc.runs.evaluating import evaluate
 from cwbc.runs.policies import Policies

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from cwbc.core import sampling, training
+from cwbc.core import sampling, training_loop
 from cwbc.core.device import default_precision
 from cwbc.core.methods import Method, Preset, Training, sized
 from cwbc.core.policy_spec import PolicySpec
@@ -61,12 +61,12 @@ class Trainee:
         self.spec = PolicySpec.fit(method, data, self.training)
         self.data = source(data, self.spec.method)
         self.seeds = tuple(range(seeds))
-        self.state = training.initialize(self.spec, self.training, self.seeds)
-        self.chunk = chunk or training.chunk_length(self.spec, self.training, self.state)
+        self.state = training_loop.initialize(self.spec, self.training, self.seeds)
+        self.chunk = chunk or training_loop.chunk_length(self.spec, self.training, self.state)
 
     def train(self) -> Any:
         """One more chunk of steps."""
-        self.state, metrics = training.run_chunk(
+        self.state, metrics = training_loop.run_chunk(
             self.spec, self.training, self.state, self.data, self.seeds, 0, self.chunk
         )
         return metrics

@@ -13,7 +13,7 @@ from cwbc import envs
 from cwbc.core.device import Place, default_precision, default_preset
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.core.tasks import task_for
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import activity, compatibility, read
 from cwbc.grids import ray_engine

@@ -14,7 +14,7 @@ from cwbc.behaviours.rollouts import evaluate
 from cwbc.behaviours.sac import SAC
 from cwbc.behaviours.snapshots import EVALUATION_SEED, Snapshot
 from cwbc.behaviours.training import BehaviourTraining, Collector, checkpointed, resume_step, train
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.files import locked

@@ -19,7 +19,7 @@ from cwbc.core.methods import Training
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.regularizers import Conservative
 from cwbc.core.sampling import Choice, Episodes, RandomNumbers, Window, gathered, sample, to_device
-from cwbc.core.training import initialize, run_chunk
+from cwbc.core.training_loop import initialize, run_chunk
 from cwbc.core.trajectories import Trajectories
 
 TRAINING = Training(steps=40, batch_size=8, context=5)

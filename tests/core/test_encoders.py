@@ -267,7 +267,7 @@ def test_frames_that_are_no_bytes_are_refused() -> None:
 def test_an_interrupted_training_on_pixels_resumes_with_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cwbc.core.training.chunk_length", lambda *_: 6)
+    monkeypatch.setattr("cwbc.core.training_loop.chunk_length", lambda *_: 6)
     whole = train(DATA, tiny("rvs+cwbc", **OPTIONS), TRAINING, (0,))
     with pytest.raises(KeyboardInterrupt):
         train(DATA, tiny("rvs+cwbc", **OPTIONS), TRAINING, (0,), tmp_path, should_stop=lambda: True)

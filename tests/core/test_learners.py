@@ -28,7 +28,7 @@ from fitted_q import (
 )
 from toys import tiny
 
-from cwbc.core import training
+from cwbc.core import training_loop
 from cwbc.core.learners import Learner
 from cwbc.core.methods import (
     Method,
@@ -159,12 +159,12 @@ PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 from fitted_q import METHOD, chain_data
-from cwbc.core import training
+from cwbc.core import training_loop
 from cwbc.core.methods import Training
 from cwbc.runs.training import train
 
-training.SAVE_INTERVAL = 0.0  # a checkpoint after every chunk
-training.chunk_length = lambda *_: 5
+training_loop.SAVE_INTERVAL = 0.0  # a checkpoint after every chunk
+training_loop.chunk_length = lambda *_: 5
 replace, left = os.replace, [int(sys.argv[2])]
 
 def fatal(*arguments):
@@ -179,7 +179,7 @@ train(chain_data(), METHOD, Training(steps=30, batch_size=8), (0, 3), Path(sys.a
 def test_a_killed_training_resumes_with_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 5)
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 5)
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "killed"), "4"]
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
@@ -199,7 +199,7 @@ def test_a_killed_training_resumes_with_the_same_bits(
 
 def test_its_state_is_that_of_all_seeds() -> None:
     spec = PolicySpec.fit(METHOD, chain_data(), SHORT)
-    state = training.initialize(spec, SHORT, SEEDS)
+    state = training_loop.initialize(spec, SHORT, SEEDS)
     assert isinstance(state, FittedQState)
     assert {leaf.shape[0] for leaf in jax.tree.leaves(state)} == {len(SEEDS)}
     assert isinstance(spec.method, Method)

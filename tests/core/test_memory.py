@@ -12,7 +12,7 @@ import cwbc
 from cwbc.core import device, memory
 from cwbc.core.methods import Training
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.training import initialize
+from cwbc.core.training_loop import initialize
 from cwbc.system.errors import InputError
 
 SETTINGS = Training(steps=20, batch_size=4, context=5)

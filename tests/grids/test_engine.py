@@ -21,8 +21,8 @@ from toy_cells import EPISODES, STEPS, TARGETS, tables, toy_cells
 from toys import write_toy
 
 import cwbc
-from cwbc.core import training
-from cwbc.core.training import Interrupted
+from cwbc.core import training_loop
+from cwbc.core.training_loop import Interrupted
 from cwbc.grids import engine
 from cwbc.grids.engine import GridProgress, Options
 from cwbc.grids.preparation import DatasetCache, groups, prepare
@@ -41,7 +41,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 5)  # as in the processes below
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 5)  # as in the processes below
 
 
 def stop_after(polls: int) -> Callable[[], bool]:
@@ -248,9 +248,9 @@ from pathlib import Path
 sys.path[:0] = {path!r}
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background do not have
 import jax
-from cwbc.core import training
-training.SAVE_INTERVAL = 0.0
-training.chunk_length = lambda *_: 5
+from cwbc.core import training_loop
+training_loop.SAVE_INTERVAL = 0.0
+training_loop.chunk_length = lambda *_: 5
 from toy_cells import toy_cells
 import toys
 from cwbc.system.errors import InputError

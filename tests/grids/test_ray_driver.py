@@ -13,7 +13,7 @@ import pytest
 from toy_cells import tables, toy_cells
 from toys import write_toy
 
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.data import generated, store
 from cwbc.grids import engine, ray_engine
 from cwbc.grids.engine import Options

@@ -16,7 +16,7 @@ from slow_toys import ENVIRONMENT, PAUSE
 from toy_cells import tables, toy_cells
 from toys import toy_data
 
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.data import store
 from cwbc.grids import engine, ray_engine
 from cwbc.grids.engine import GridProgress, Options, Show

@@ -12,7 +12,7 @@ import pytest
 from toy_cells import EPISODES, TARGETS, tables, toy_cells
 from toys import write_toy
 
-from cwbc.core import training
+from cwbc.core import training_loop
 from cwbc.grids import engine
 from cwbc.grids.preparation import DatasetCache, TrainedCells, fingerprint, prepare
 from cwbc.runs.configuration import identity
@@ -37,7 +37,7 @@ def test_more_episodes_and_other_returns_need_no_training(
     (prepared,) = prepare([cell], tmp_path, {}, DatasetCache())
     assert fingerprint(identity(RunDirectory(first.directory).config())) == prepared.trained_as
     before = tables(tmp_path)
-    monkeypatch.setattr(training._Loop, "run", no_training)
+    monkeypatch.setattr(training_loop._Loop, "run", no_training)
     more = dataclasses.replace(cell, episodes=EPISODES + 1, targets=(*TARGETS, 5.0))
     (second,) = engine.run([more], tmp_path, notes={"command": "second"}).outcomes
     assert second.directory != first.directory
@@ -58,7 +58,7 @@ def test_what_is_not_the_same_training_is_trained(
 ) -> None:
     (cell,) = toy_cells(toy, 1, steps=10)
     (first,) = engine.run([cell], tmp_path).outcomes
-    monkeypatch.setattr(training._Loop, "run", no_training)
+    monkeypatch.setattr(training_loop._Loop, "run", no_training)
     (other,) = toy_cells(toy, 1, steps=11 if what == "steps" else 10)
     other = dataclasses.replace(other, episodes=1, seeds=(7,) if what == "seeds" else (0,))
     if what == "unfinished":
@@ -104,5 +104,5 @@ def test_parameters_without_metrics_are_lent_as_well(
     (cell,) = toy_cells(toy, 1, steps=5)
     (first,) = engine.run([cell], tmp_path).outcomes
     (first.directory / METRICS).unlink()
-    monkeypatch.setattr(training._Loop, "run", no_training)
+    monkeypatch.setattr(training_loop._Loop, "run", no_training)
     assert len(engine.run([dataclasses.replace(cell, episodes=1)], tmp_path).outcomes) == 1

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from toys import HORIZON, LARGEST, cloning, tiny, toy_data, write_toy
 
 from cwbc.cli.main import main
-from cwbc.core import training
+from cwbc.core import training_loop
 from cwbc.core.conditioning import DEFAULT_SCALE
 from cwbc.core.device import Place
 from cwbc.core.methods import Training
 from cwbc.core.spaces import Continuous
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.runs import locks
 from cwbc.runs.policies import Policies, Policy
 from cwbc.runs.run_directory import RunDirectory
@@ -43,7 +43,7 @@ def assert_same(one: Policies, other: Policies) -> None:
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 7)  # leaves a last chunk of 2
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 7)  # leaves a last chunk of 2
 
 
 def stop_after(chunks: int) -> Callable[[], bool]:
@@ -145,7 +145,7 @@ def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("short_chunks")
 def test_a_finished_run_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r")
-    monkeypatch.setattr(training, "run_chunk", None)
+    monkeypatch.setattr(training_loop, "run_chunk", None)
     assert_same(first, train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r"))
     assert Policy.load(tmp_path / "r").about["dataset"] == "toy"
 
@@ -163,7 +163,7 @@ def test_a_finished_run_is_trained_on_as_one_longer_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: int
 ) -> None:
     """With a warm-up that is the same for both: here 2 steps, at most a tenth of either."""
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 20)  # the two have other chunks
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 20)  # the two have other chunks
     data, method, place = toy_data(), tiny(name, warmup_steps=2), tmp_path / "r"
     earlier = train(data, method, longer(first), (3, 4), place)
     later = train(data, method, longer(60), (3, 4), place)
@@ -199,7 +199,7 @@ def test_a_run_that_is_interrupted_while_trained_on_is_not_finished(tmp_path: Pa
     (place / "summary.json").write_text("{}")
     (place / "results.csv").write_text("of 30 steps")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "run_chunk", None)  # killed before anything is saved
+        patch.setattr(training_loop, "run_chunk", None)  # killed before anything is saved
         with pytest.raises(TypeError):
             train(data, method, longer(60), (3,), place, notes={"command": "the second"})
     with pytest.raises(InputError, match="training has stopped at 30 of 60 steps"):
@@ -319,14 +319,14 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("short_chunks")
 def test_a_diverged_training_leaves_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = training.run_chunk
+    original = training_loop.run_chunk
 
     def poisoned(*arguments: Any) -> Any:
         state, losses = original(*arguments)
         first_step = arguments[5]
         return state, {"loss": losses["loss"].at[3, 1].set(np.inf)} if first_step == 14 else losses
 
-    monkeypatch.setattr(training, "run_chunk", poisoned)
+    monkeypatch.setattr(training_loop, "run_chunk", poisoned)
     with pytest.raises(DivergenceError, match="the loss of rvs became inf for seed 9 at step 17"):
         train(toy_data(), tiny("rvs"), SETTINGS, (8, 9), tmp_path / "r")
     assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
@@ -354,7 +354,7 @@ def test_a_run_does_not_resume_with_more_actions_than_it_began_with(tmp_path: Pa
 
 
 def test_a_sitting_with_other_versions_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 7)
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 7)
     with pytest.raises(Interrupted):
         train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path / "r", should_stop=lambda: True)
     monkeypatch.setattr("cwbc.runs.configuration.os.cpu_count", lambda: 1234)
@@ -371,9 +371,9 @@ def test_a_killed_command_resumes_and_ends_with_the_same_bits(
     dataset = write_toy(tmp_path / "toy.hdf5", environment=None)
     program = (
         "import os, signal\n"
-        "from cwbc.core import training\n"
-        "training.SAVE_INTERVAL = 0.0\n"  # a checkpoint after every chunk
-        "training.chunk_length = lambda *_: 5\n"
+        "from cwbc.core import training_loop\n"
+        "training_loop.SAVE_INTERVAL = 0.0\n"  # a checkpoint after every chunk
+        "training_loop.chunk_length = lambda *_: 5\n"
         "name, left = os.environ.get('KILLED_IN', 'replace 0').split()\n"
         "call, left = getattr(os, name), [int(left)]\n"
         "def fatal(*arguments):\n"
@@ -391,7 +391,7 @@ def test_a_killed_command_resumes_and_ends_with_the_same_bits(
     def command(out: Path) -> list[str]:
         return [sys.executable, "-c", program, *words(out)]
 
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 5)
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 5)
     with pytest.raises(SystemExit, match="0"):
         main(words(tmp_path / "whole"))
     killed = tmp_path / "killed"
@@ -440,7 +440,7 @@ def test_runs_that_were_interrupted_together_resume_each_from_its_own_step(tmp_p
 def test_nothing_is_written_once_before_writing_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "SAVE_INTERVAL", 0.0)
+    monkeypatch.setattr(training_loop, "SAVE_INTERVAL", 0.0)
     files: list[dict[str, bytes]] = []
     asides: list[dict[str, bytes]] = []
 

@@ -28,7 +28,7 @@ from cwbc.behaviours.policies import BehaviourPolicy, scale
 from cwbc.behaviours.rollouts import evaluate
 from cwbc.behaviours.sac import SAC, SACState, Transitions
 from cwbc.behaviours.snapshots import MANIFEST, Series, Snapshot, SnapshotReturns
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.system import tensor_files
 from cwbc.system.errors import DivergenceError, InputError
 from cwbc.system.files import LOCK, locked

@@ -17,7 +17,7 @@ import jax
 from rich.console import Console
 
 from cwbc.core.device import Place, on_cpu
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.data import activity
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Results, gather

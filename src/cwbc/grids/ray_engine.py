@@ -18,7 +18,7 @@ from typing import Any
 
 from cwbc import envs
 from cwbc.core.device import Device, use_device
-from cwbc.core.training import Interrupted
+from cwbc.core.training_loop import Interrupted
 from cwbc.data import generated, store
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell

@@ -13,14 +13,14 @@ from typing import Any, TypedDict, Unpack
 import jax
 import jax.numpy as jnp
 
-from cwbc.core import training
+from cwbc.core import training_loop
 from cwbc.core.device import Place
 from cwbc.core.diagnostics import training_warnings
 from cwbc.core.memory import check_training
 from cwbc.core.methods import Method, Training, as_begun, to_json
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Discrete
-from cwbc.core.training import Row, Trainee
+from cwbc.core.training_loop import Row, Trainee
 from cwbc.core.trajectories import Trajectories
 from cwbc.runs.configuration import configuration, differences, first_steps, in_words, sessions
 from cwbc.runs.policies import Policies
@@ -33,7 +33,7 @@ from cwbc.system.tensor_files import CHECKPOINT
 
 
 class Control(TypedDict, total=False):
-    """The arguments of `core.training.train` that callers may give."""
+    """The arguments of `core.training_loop.train` that callers may give."""
 
     progress: Callable[[int], None] | None
     should_stop: Callable[[], bool]
@@ -91,7 +91,7 @@ def train_together(
         _begin(run, spec, settings, config, before_writing)
         for run, spec, config in zip(runs, specs, configs, strict=True)
     ]
-    training.train(data, [trainee for trainee, _ in begun], settings, **control)
+    training_loop.train(data, [trainee for trainee, _ in begun], settings, **control)
     policies, about = [], _about(configs[0])
     for one, rows in begun:
         warnings = tuple(training_warnings(rows, seeds, to_json(one.method)))
@@ -115,7 +115,7 @@ def _begin(
 ) -> tuple[Trainee, list[Row]]:
     """A method at the step to train from, and the rows of its metrics, which grow in training."""
     seeds = tuple(config["seeds"])
-    state, rows = training.initialize(spec, settings, seeds), list[Row]()
+    state, rows = training_loop.initialize(spec, settings, seeds), list[Row]()
     if run.directory is None:
         begun = as_begun(spec.method, settings.steps)
         return Trainee(spec, begun, seeds, state, record=rows.append), rows

@@ -16,8 +16,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from toys import tiny, toy_data
 
 import cwbc
-from cwbc.core import training
-from cwbc.core.training import Interrupted
+from cwbc.core import training_loop
+from cwbc.core.training_loop import Interrupted
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.tracking import Tracking
@@ -81,7 +81,7 @@ def test_what_a_kill_left_is_replaced_by_what_was_kept(tmp_path: Path) -> None:
 def test_a_resumed_training_has_the_curve_of_its_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 7)
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 7)
     settings = cwbc.Training(steps=30, batch_size=8, context=5)
     stops = iter([False, True])
     for should_stop in (lambda: next(stops), lambda: False):

@@ -73,7 +73,7 @@ def test_a_tracker_that_fails_is_told_of_once_and_left(monkeypatch: pytest.Monke
 
 
 def test_a_training_outlives_its_trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cwbc.core.training.chunk_length", lambda *_: 7)
+    monkeypatch.setattr("cwbc.core.training_loop.chunk_length", lambda *_: 7)
     monkeypatch.setitem(tracking._MAKERS, "tensorboard", Failing)
     method = tiny("rvs+w+c")
     settings = cwbc.Training(steps=30, batch_size=8, context=5)

@@ -1,6 +1,6 @@
 """One training loop for every learner: all seeds in one compiled program, in chunks of many steps.
 
-Between chunks it calls back; metrics, checkpoints and progress are up to the caller.
+Between chunks it calls back: metrics, checkpoints (every half minute) and progress are written by the caller.
 """
 
 from __future__ import annotations

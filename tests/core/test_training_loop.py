@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from toys import tiny, toy_data
 
-from cwbc.core import streaming, training
+from cwbc.core import streaming, training_loop
 from cwbc.core.device import Place
 from cwbc.core.learners import Metrics
 from cwbc.core.methods import Method, Training
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.sampling import Source, in_host_memory, to_device
-from cwbc.core.training import Interrupted, Row, Trainee, initialize, run_chunk
+from cwbc.core.training_loop import Interrupted, Row, Trainee, initialize, run_chunk
 from cwbc.core.trajectories import Trajectories
 from cwbc.system.errors import DivergenceError
 
@@ -94,9 +94,9 @@ def test_streamed_training_as_on_a_gpu_equals_that_on_the_device(monkeypatch: py
 def side_by_side(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Seeds in one program, as on a GPU."""
     with monkeypatch.context() as patch:
-        patch.setattr(training, "on_cpu", lambda: False)
+        patch.setattr(training_loop, "on_cpu", lambda: False)
         # Without the cache, which holds programs for a CPU.
-        patch.setattr(training, "_chunk_program", training._chunk_program.__wrapped__)
+        patch.setattr(training_loop, "_chunk_program", training_loop._chunk_program.__wrapped__)
         yield
 
 
@@ -128,7 +128,7 @@ def test_seeds_and_methods_side_by_side_as_on_a_gpu_equal_those_in_turn(
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "chunk_length", lambda *_: 7)  # leaves a last chunk of 2
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 7)  # leaves a last chunk of 2
 
 
 def trainee(method: Method, seeds: tuple[int, ...] = (3, 4), **callbacks: Callable[..., None]) -> Trainee:
@@ -142,34 +142,34 @@ def test_the_loop_reports_every_chunk_and_saves_at_the_end() -> None:
     saved: list[int] = []
     steps: list[int] = []
     one = trainee(tiny("rvs+w+c"), record=rows.append, save=lambda state, step: saved.append(step))
-    training.train(toy_data(), [one], SETTINGS, steps.append)
+    training_loop.train(toy_data(), [one], SETTINGS, steps.append)
     assert [row["step"] for row in rows] == steps == [7, 14, 21, 28, 30]
     assert {len(row["loss"]) for row in rows} == {2}
     assert (saved, one.step) == ([30], 30)
-    training.train(toy_data(), [one], SETTINGS, steps.append)  # nothing is left to do
+    training_loop.train(toy_data(), [one], SETTINGS, steps.append)  # nothing is left to do
     assert len(rows) == 5
 
 
 @pytest.mark.usefixtures("short_chunks")
 def test_a_stopped_training_saves_its_state_and_resumes_from_it() -> None:
     whole, resumed = trainee(tiny("rvs+w+c")), trainee(tiny("rvs+w+c"))
-    training.train(toy_data(), [whole], SETTINGS)
+    training_loop.train(toy_data(), [whole], SETTINGS)
     saved: list[int] = []
     resumed.save = lambda state, step: saved.append(step)
     calls = iter([False, True])
     with pytest.raises(Interrupted):
-        training.train(toy_data(), [resumed], SETTINGS, should_stop=lambda: next(calls))
+        training_loop.train(toy_data(), [resumed], SETTINGS, should_stop=lambda: next(calls))
     assert (saved, resumed.step) == ([14], 14)
-    training.train(toy_data(), [resumed], SETTINGS)
+    training_loop.train(toy_data(), [resumed], SETTINGS)
     assert_same(resumed.state, whole.state)
 
 
 @pytest.mark.usefixtures("short_chunks")
 def test_states_are_saved_every_half_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "SAVE_INTERVAL", 0.0)
+    monkeypatch.setattr(training_loop, "SAVE_INTERVAL", 0.0)
     saved: list[int] = []
     one = trainee(tiny("rvs"), save=lambda state, step: saved.append(step))
-    training.train(toy_data(), [one], SETTINGS)
+    training_loop.train(toy_data(), [one], SETTINGS)
     assert saved == [7, 14, 21, 28, 30]
 
 
@@ -187,10 +187,10 @@ def test_data_is_streamed_where_the_device_has_no_room(place: Place, monkeypatch
         sources.append(arguments[3])
         return run_chunk(*arguments)
 
-    monkeypatch.setattr(training, "default_place", default_place)
-    monkeypatch.setattr(training, "run_chunk", noted)
+    monkeypatch.setattr(training_loop, "default_place", default_place)
+    monkeypatch.setattr(training_loop, "run_chunk", noted)
     data = toy_data()
-    training.train(data, [trainee(tiny("rvs+w+c"))], SETTINGS)
+    training_loop.train(data, [trainee(tiny("rvs+w+c"))], SETTINGS)
     assert sizes == [data.steps * 4 * (2 + 1 + 1)]  # observations, action, return-to-go
     assert [source.streamed for source in sources] == [place == "host"] * 5
 
@@ -202,11 +202,11 @@ def test_an_infinite_loss_is_an_error_with_seed_and_step(monkeypatch: pytest.Mon
         first_step = arguments[5]
         return state, {"loss": metrics["loss"].at[3, 1].set(np.inf)} if first_step == 14 else metrics
 
-    monkeypatch.setattr(training, "run_chunk", poisoned)
+    monkeypatch.setattr(training_loop, "run_chunk", poisoned)
     saved: list[int] = []
     one = trainee(tiny("rvs"), (8, 9), save=lambda state, step: saved.append(step))
     with pytest.raises(DivergenceError, match="the loss of rvs became inf for seed 9 at step 17"):
-        training.train(toy_data(), [one], SETTINGS)
+        training_loop.train(toy_data(), [one], SETTINGS)
     assert saved == []
 
 
@@ -215,14 +215,14 @@ def test_parameters_that_only_the_last_update_ruined_are_not_saved() -> None:
     ruined = tiny("rvs", learning_rate=1e38, weight_decay=1e38)
     one = trainee(ruined, (4,), save=lambda state, step: saved.append(step))
     with pytest.raises(DivergenceError, match="parameters of seed 4 are not finite after step 0"):
-        training.train(toy_data(), [one], dataclasses.replace(SETTINGS, steps=1))
+        training_loop.train(toy_data(), [one], dataclasses.replace(SETTINGS, steps=1))
     assert saved == []
 
 
 @pytest.mark.usefixtures("short_chunks")
 def test_a_real_divergence_is_noticed() -> None:
     with pytest.raises(DivergenceError, match=r"seed 3 at step .*a lower learning rate"):
-        training.train(toy_data(), [trainee(tiny("rvs", learning_rate=1e38), (3,))], SETTINGS)
+        training_loop.train(toy_data(), [trainee(tiny("rvs", learning_rate=1e38), (3,))], SETTINGS)
 
 
 def ablated() -> list[Method]:
@@ -237,11 +237,11 @@ def ablated() -> list[Method]:
 def test_methods_trained_together_are_those_trained_alone() -> None:
     rows: list[list[Row]] = [[], [], []]
     together = [trainee(method, record=log.append) for method, log in zip(ablated(), rows, strict=True)]
-    training.train(toy_data(), together, SETTINGS)
+    training_loop.train(toy_data(), together, SETTINGS)
     for method, one, log in zip(ablated(), together, rows, strict=True):
         alone_rows: list[Row] = []
         alone = trainee(method, record=alone_rows.append)
-        training.train(toy_data(), [alone], SETTINGS)
+        training_loop.train(toy_data(), [alone], SETTINGS)
         # On a CPU methods with other fractions of regularized windows take turns: the same bits.
         assert_same(one.state, alone.state)
         assert [row["loss"] for row in log] == [row["loss"] for row in alone_rows]
@@ -252,17 +252,17 @@ def test_methods_trained_together_are_those_trained_alone() -> None:
 def test_a_method_that_regularizes_all_of_its_windows_may_be_among_them() -> None:
     everything = tiny("rvs+c", percentile=0.0)
     among, alone = trainee(everything, (3,)), trainee(everything, (3,))
-    training.train(toy_data(), [trainee(tiny("rvs+c"), (3,)), among], SETTINGS)
-    training.train(toy_data(), [alone], SETTINGS)
+    training_loop.train(toy_data(), [trainee(tiny("rvs+c"), (3,)), among], SETTINGS)
+    training_loop.train(toy_data(), [alone], SETTINGS)
     assert_same(among.state, alone.state)
 
 
 def test_methods_that_differ_in_numbers_are_compiled_once() -> None:
-    training._chunk_program.cache_clear()
-    training.train(toy_data(), [trainee(method, (3,)) for method in ablated()], SETTINGS)
-    assert training._chunk_program.cache_info().misses == 1
-    training.train(toy_data(), [trainee(tiny("rvs+w+c", weight_decay=0.5), (3,))], SETTINGS)
-    assert training._chunk_program.cache_info().misses == 1
+    training_loop._chunk_program.cache_clear()
+    training_loop.train(toy_data(), [trainee(method, (3,)) for method in ablated()], SETTINGS)
+    assert training_loop._chunk_program.cache_info().misses == 1
+    training_loop.train(toy_data(), [trainee(tiny("rvs+w+c", weight_decay=0.5), (3,))], SETTINGS)
+    assert training_loop._chunk_program.cache_info().misses == 1
 
 
 @pytest.mark.usefixtures("short_chunks")
@@ -271,13 +271,13 @@ def test_methods_that_were_interrupted_at_different_steps_resume_each_from_its_o
     both = [trainee(method, (3,)) for method in methods]
     calls = iter([False, True, True])
     with pytest.raises(Interrupted):
-        training.train(toy_data(), both, SETTINGS, should_stop=lambda: next(calls))
+        training_loop.train(toy_data(), both, SETTINGS, should_stop=lambda: next(calls))
     with pytest.raises(Interrupted):  # the second is one chunk further now
-        training.train(toy_data(), both[1:], SETTINGS, should_stop=lambda: next(calls))
+        training_loop.train(toy_data(), both[1:], SETTINGS, should_stop=lambda: next(calls))
     steps: list[int] = []
-    training.train(toy_data(), both, SETTINGS, steps.append)
+    training_loop.train(toy_data(), both, SETTINGS, steps.append)
     assert steps == [21, 24, 25, 29, 30]
     for one, method in zip(both, methods, strict=True):
         whole = trainee(method, (3,))
-        training.train(toy_data(), [whole], SETTINGS)
+        training_loop.train(toy_data(), [whole], SETTINGS)
         assert_same(one.state, whole.state)
