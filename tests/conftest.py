@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import h5py
 import hypothesis
+import jax
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
@@ -17,6 +19,7 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.data.formats.arrays import from_arrays
 
 COMPILED = "JAX_COMPILATION_CACHE_DIR"
+MOST_MEMORY = 1.5e9  # bytes of a process, beyond which its compiled programs are dropped
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("cwbc", deadline=None)
@@ -30,6 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="cwbc-compiled-", ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     os.environ |= {COMPILED: folder.name, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_programs() -> Iterator[None]:
+    """Drop compiled programs where they take much memory: of all tests they would take 4 GB a process."""
+    yield
+    pages = Path("/proc/self/statm")  # Linux
+    if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > MOST_MEMORY:
+        jax.clear_caches()  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture

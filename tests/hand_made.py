@@ -15,9 +15,9 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale, grid
 from cwbc.grids.outcomes import Outcome
 from cwbc.paper import ITEMS
-from cwbc.paper.claims import Claim
 from cwbc.paper.published import WALKERS, named
-from cwbc.reports.charts import Chart
+from cwbc.paper.verdicts import Claim
+from cwbc.reports.chart import Chart
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evidence import Evidence
 from cwbc.results.sweeps import Sweep

@@ -10,7 +10,7 @@ import numpy as np
 
 from cwbc.core.tasks import TASKS, Task
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.charts import Chart
+from cwbc.reports.chart import Chart
 from cwbc.reports.page import block
 from cwbc.reports.tables import ReportTable
 from cwbc.results.sweeps import Sweep

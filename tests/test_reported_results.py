@@ -17,7 +17,7 @@ import pytest
 from cwbc.core.tasks import TASKS
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.paper import ITEMS
-from cwbc.paper.claims import judged
+from cwbc.paper.verdicts import judged
 from cwbc.results.dataset_names import short_name
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 import cwbc
-from cwbc.reports.charts import padded
+from cwbc.reports.chart import padded
 from cwbc.reports.looks import COLOURS
 from cwbc.reports.png import INK, clean
 from cwbc.system.formatting import amount

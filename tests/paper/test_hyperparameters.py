@@ -11,7 +11,7 @@ from conftest import with_returns
 from hand_made import FALLS, HOLDS, at_expert, claim, found, on_all, outcome, verdicts
 
 from cwbc.paper.published import WALKERS
-from cwbc.reports.charts import Chart, Stairs
+from cwbc.reports.chart import Chart, Stairs
 
 REPLAY, MEDIUM, EXPERT = WALKERS
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hand_made import FALLS, HOLDS, claim, curves, found, outcome, summary
 
-from cwbc.paper.claims import Case, Claim
 from cwbc.paper.published import DATASETS, WALKERS
 from cwbc.paper.rules import Comparison, decided, on_datasets, on_each, similar, well
+from cwbc.paper.verdicts import Case, Claim
 from cwbc.results.evidence import Evidence
 
 REPLAY, MEDIUM, EXPERT = WALKERS

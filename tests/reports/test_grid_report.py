@@ -24,7 +24,7 @@ from cwbc.grids import engine
 from cwbc.grids.cells import Scale, Variant, grid
 from cwbc.grids.outcomes import Failure, Outcome, Results
 from cwbc.reports import grid_report
-from cwbc.reports.charts import Curve
+from cwbc.reports.chart import Curve
 from cwbc.reports.overall import Overall
 from cwbc.results.evidence import Evidence
 from cwbc.system.errors import InputError

@@ -14,9 +14,10 @@ from pages import DATASET, history, once
 from PIL import Image
 
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.charts import Axis, Chart, EstimateRow, interval_chart
-from cwbc.reports.dataset_charts import reliability_chart, sampled_chart, training_chart
+from cwbc.reports.chart import Axis, Chart, EstimateRow, interval_chart
+from cwbc.reports.dataset_charts import sampled_chart, training_chart
 from cwbc.reports.png import DOTS_PER_INCH, draw, picture, to_png
+from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.results.intervals import interval
 from cwbc.results.sweeps import Sweep
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cwbc.reports.charts import Axis
+from cwbc.reports.chart import Axis
 from cwbc.reports.svg import PixelScale
 
 

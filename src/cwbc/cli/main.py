@@ -24,12 +24,12 @@ ABOUT = "Reliable return-conditioned behavioural cloning for offline reinforceme
 # A command is a dataclass of its options with a method `run`, in a module of its own or with others: only the
 # module of the command that was typed is imported.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "compare": ("training.Compare", "train each method, evaluate it over target returns, write a report"),
-    "train": ("training.Train", "train only; resumes by itself"),
+    "compare": ("compare.Compare", "train each method, evaluate it over target returns, write a report"),
+    "train": ("train.Train", "train only; resumes by itself"),
     "evaluate": ("evaluate.Evaluate", "evaluate a trained run over target returns"),
     "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
     "reproduce": ("reproduce.Reproduce", "one table or figure of the paper; without ITEM, a list of them"),
-    "demo": ("training.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
+    "demo": ("demo.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
     "data list": ("data_list.ListDatasets", "every dataset that is stored here or available"),
     "data show": ("data.ShowDataset", "dataset statistics, the effect of weighting and regularizer, advice"),
     "data check": ("data.CheckDataset", "all errors and warnings in a dataset, with episode, row and column"),

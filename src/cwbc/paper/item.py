@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cwbc.core.methods import Training
 from cwbc.grids.cells import Cell, Scale, Variant, grid
-from cwbc.paper.claims import Claim
 from cwbc.paper.published import WALKERS, Datasets, named
 from cwbc.paper.rules import Rule
-from cwbc.reports.charts import Chart
+from cwbc.paper.verdicts import Claim
+from cwbc.reports.chart import Chart
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evidence import Evidence
 from cwbc.system.errors import unknown

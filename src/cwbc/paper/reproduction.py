@@ -13,9 +13,9 @@ from cwbc.data import d4rl, generated, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale
 from cwbc.grids.outcomes import Results
-from cwbc.paper.claims import VERDICTS, Case, Claim, judged
 from cwbc.paper.item import FULL, STEPS, Item
 from cwbc.paper.published import Datasets
+from cwbc.paper.verdicts import VERDICTS, Case, Claim, judged
 from cwbc.reports import writing
 from cwbc.reports.grid_report import about_grid
 from cwbc.reports.page import block

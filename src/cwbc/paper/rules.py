@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from cwbc.paper.claims import Case, Claim
 from cwbc.paper.published import REPLAYS
+from cwbc.paper.verdicts import Case, Claim
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
 from cwbc.system.formatting import counted, percent, score

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.reports.charts import Axis, Chart, histogram_chart
+from cwbc.reports.chart import Axis, Chart, histogram_chart
 from cwbc.results.intervals import Array
 
 BINS = 20

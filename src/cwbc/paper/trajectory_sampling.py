@@ -11,7 +11,7 @@ from cwbc.paper.item import Exhibits, Item
 from cwbc.paper.published import DATASETS
 from cwbc.paper.rules import Found, on_each, untested
 from cwbc.paper.sampled_returns import Bound, bound, effective_sample_size, only_best, uniform
-from cwbc.reports.charts import Axis, EstimateRow, interval_chart
+from cwbc.reports.chart import Axis, EstimateRow, interval_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Array

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from cwbc.core.tasks import Task
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.dataset_charts import Histories, reliability_chart
+from cwbc.reports.dataset_charts import Histories
+from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.reports.showing import scores_table
 from cwbc.results.evaluated import Methods, evaluated

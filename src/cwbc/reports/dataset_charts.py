@@ -1,4 +1,4 @@
-"""The charts of one dataset: achieved vs. target return, losses, and the returns that training samples."""
+"""Charts of losses, and of the returns in a dataset and in training."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from cwbc.core.tasks import landmarks, task_for
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.data.statistics import DatasetStatistics
-from cwbc.reports.charts import (
-    DATASET,
+from cwbc.reports.chart import (
     Axis,
     Chart,
     Curve,
@@ -23,11 +22,9 @@ from cwbc.reports.charts import (
     padded,
 )
 from cwbc.reports.description import regularized
-from cwbc.reports.looks import looks_of
-from cwbc.results.intervals import Array, band, bands
-from cwbc.results.sweeps import Sweep
+from cwbc.results.intervals import Array
 from cwbc.runs.finished import TrainingHistory
-from cwbc.system.formatting import listed, percent, score
+from cwbc.system.formatting import percent
 
 MOST_POINTS = 120  # of a loss curve
 Histories = Mapping[str, TrainingHistory]  # by method
@@ -37,50 +34,6 @@ WITHOUT, WITH, TARGETS = (
     "sampled with +w (by return)",
     "their noisy targets",
 )
-
-
-def reliability_chart(
-    sweeps: Sequence[Sweep],
-    dataset: DatasetSummary,
-    names: Sequence[str] = (),
-    title: str = "Achieved vs. target return",
-) -> Chart:
-    """Achieved vs. target return with bands over seeds, above the dataset's returns."""
-    marks = sorted(landmarks(dataset.task, dataset.best), key=lambda mark: mark.target)
-    named = np.array([mark.target for mark in marks])
-    targets = [*(sweep.targets for sweep in sweeps), named, np.array(dataset.histogram_edges)]
-    # By the seeds, not by the bands: of few seeds those may be several times as wide, and flatten all else.
-    returns = [*(sweep.means.ravel() for sweep in sweeps), np.array([dataset.lowest, dataset.best])]
-    limits = padded(np.concatenate(returns), 0.08)
-    low, high = dataset.task.normalize(np.array(limits)).tolist()
-    achieved = Panel(
-        Axis("achieved return", limits=limits),
-        [Curve(sweep.method, sweep.targets, *band(sweep.means)) for sweep in sweeps],
-        right=Axis("normalized score", limits=(low, high), written=lambda value: f"score {score(value)}"),
-        diagonal="achieved = target",
-    )
-    counts = dataset.histogram_counts
-    histogram = Panel(
-        Axis("episodes", limits=(0.0, 1.05 * max(counts)), most=2),
-        [Stairs(DATASET, dataset.histogram_edges, counts)],
-        f"returns of the dataset's {dataset.episodes:,} episodes",
-    )
-    flat = [sweep.method for sweep in sweeps if not sweep.takes_target]
-    seeds = sorted({len(sweep.seeds) for sweep in sweeps})
-    drawn = bands(seeds)
-    means = f"Means over {' or '.join(map(str, seeds))} seeds. {drawn}"
-    caption = [means if drawn else "One seed: too few seeds for an interval."]
-    caption += [f"Flat lines: {listed(flat)} take{'s' * (len(flat) == 1)} no target."] if flat else []
-    return Chart(
-        title,
-        Axis("target return", limits=padded(np.concatenate(targets), 0.02)),
-        [achieved, histogram],
-        looks_of([sweep.method for sweep in sweeps], names),
-        " ".join([*caption, "Shaded: targets above the best return in the dataset."]),
-        marks,
-        [Shade(dataset.best, name="out-of-distribution")],
-        f"{dataset.name}-reliability",
-    )
 
 
 def training_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.reports import showing, writing
-from cwbc.reports.dataset_charts import reliability_chart
 from cwbc.reports.overall import Overall
 from cwbc.reports.page import block
 from cwbc.reports.provenance import cell_files, provenance_of, settings_of, track_cells
+from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.results.dataset_names import distinct_names, file_names
 from cwbc.results.evaluated import EvaluatedMethod

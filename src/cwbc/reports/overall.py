@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from cwbc.core.tasks import Task
-from cwbc.reports.charts import Axis, Chart, Curve, line_chart
+from cwbc.reports.chart import Axis, Chart, Curve, line_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence

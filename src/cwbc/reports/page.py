@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cwbc.reports.charts import Chart, Curve, EstimateRow, Layer, Stairs
+from cwbc.reports.chart import Chart, Curve, EstimateRow, Layer, Stairs
 from cwbc.reports.looks import classes, shortened, themes
 from cwbc.reports.svg import NARROW, WIDE, drawing, marker, pixel
 from cwbc.reports.tables import csv_text

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
-from cwbc.reports.charts import Axis, Chart, Curve, Panel, Stairs, place_labels
+from cwbc.reports.chart import Axis, Chart, Curve, Panel, Stairs, place_labels
 from cwbc.reports.looks import COLOURS, is_dashed, shortened
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.charts import Chart
+from cwbc.reports.chart import Chart
 from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
 from cwbc.reports.page import Sections, block, page_html
 from cwbc.reports.png import picture

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.core.tasks import Landmark
-from cwbc.reports.charts import (
+from cwbc.reports.chart import (
     Axis,
     Chart,
     Curve,

@@ -1,4 +1,4 @@
-"""`cwbc train`, `cwbc compare` and `cwbc demo`: methods on one dataset, with or without an evaluation."""
+"""`cwbc compare`: methods on one dataset, trained, evaluated and reported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from cwbc.cli import report
-from cwbc.cli.options import Dataset, Device, Directory, Flag, Flat, Whole
+from cwbc.cli.options import Dataset, Flat
 from cwbc.cli.planning import Plan, SweepOptions, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.data import compatibility, read
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
@@ -25,60 +24,10 @@ from cwbc.grids.preparation import DatasetCache, prepare
 from cwbc.runs.finished import check_place
 from cwbc.runs.run_directory import CONFIG, RunDirectory
 from cwbc.runs.tracking import Tracking
-from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically
-from cwbc.system.progress import progress
 
-# Several are read as well, so that the error can say that train takes one.
-MethodName = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD", help_behavior_hint="(required)")]
 MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
-DEMO_STEPS = 5_000  # half of the preset's: enough to see it
-DEMO_DATASET, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
-
-
-@dataclasses.dataclass(frozen=True)
-class Train:
-    """Train a method with all seeds; resumes by itself when the directory holds a checkpoint."""
-
-    dataset: Dataset
-    """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
-    method: MethodName
-    """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc."""
-    training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
-
-    def run(self, session: Session) -> None:
-        """Train the method."""
-        if len(self.method) > 1:
-            raise InputError(
-                f"train takes one METHOD; got {' '.join(self.method)}. compare takes several, or train "
-                "each with a command of its own"
-            )
-        plan = Plan.make(self.method, self.training)
-        with session.reading(self.dataset) as update:
-            recording = compatibility.fitted(read(self.dataset, self.training.env, progress=update))
-            data = recording.trusted()
-        plan.show(recording, session)
-        ((method, training),) = plan.methods
-        directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")
-        notes = plan.notes(self.dataset, recording, session.command_line)
-        plan.check(data, [directory], notes)
-        done = show_resuming(method.name, directory, training.steps, session)
-        if done < training.steps:
-            with (
-                session.saving(),
-                contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking,
-                progress(session.console, f"training {method.name}", training.steps, "steps", done) as steps,
-            ):
-                train(
-                    data, method, training, plan.seeds, directory, notes, tracking,
-                    progress=steps, should_stop=session.is_stopping, data_on=plan.data_on(data),
-                )  # fmt: skip
-        run = RunDirectory(directory)
-        for text in run.training_warnings():
-            session.warn(f"{method.name}, {text}")
-        session.say(f"trained: {directory}")
-        session.say(f"`{run.evaluate_command()}` evaluates it")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,27 +94,3 @@ class Compare:
             write_atomically(root / CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
             report.write(root, evaluated)
         return 1 if results.failures else 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Demo:
-    """Compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine."""
-
-    seeds: Whole = None
-    """Number of seeds (default: 3)."""
-    steps: Whole = None
-    """Training steps (default: 5,000)."""
-    out: Directory = None
-    """Directory of the results (default: runs/demo)."""
-    device: Device = None
-    """Where to compute (default: the GPU when there is one)."""
-    overwrite: Flag = False
-    """Start over where the directory holds a run with other settings."""
-
-    def run(self, session: Session) -> int:
-        """Generate the dataset and compare the methods."""
-        session.say(f"{DEMO_DATASET}: replay data of a HalfCheetah that learns to run, from random to medium")
-        session.say("two policies clone it, conditioned on the return-to-go; the target then increases")
-        changed = {"steps": self.steps or DEMO_STEPS, "out": self.out or "runs/demo"}
-        training = TrainingOptions(preset="small", **vars(self) | changed)
-        return Compare(DEMO_DATASET, DEMO_METHODS, training, SweepOptions(episodes=5)).run(session)

@@ -10,9 +10,9 @@ import math
 import pytest
 from hand_made import FALLS, HOLDS, Findings, at_expert, claim, curves, found, outcome, summary, verdicts
 
-from cwbc.paper.claims import Case
 from cwbc.paper.published import DATASETS, MAIN, named
-from cwbc.paper.tables import TABLE_1
+from cwbc.paper.table_claims import TABLE_1
+from cwbc.paper.verdicts import Case
 from cwbc.reports.page import to_csv
 from cwbc.results.intervals import finite
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cwbc.paper import rules
-from cwbc.paper.claims import Claim
 from cwbc.paper.item import LESS, Exhibits, Item
 from cwbc.paper.published import EXPERTS, MEDIUMS, REPLAYS, WALKERS, quality
 from cwbc.paper.rules import COLLAPSED, COMPARABLE, Curves, Found, Results, at_best, on_each, pair
+from cwbc.paper.verdicts import Claim
 from cwbc.reports import showing
-from cwbc.reports.charts import Axis, Chart, EstimateRow, interval_chart
+from cwbc.reports.chart import Axis, Chart, EstimateRow, interval_chart
 from cwbc.reports.tables import ReportTable, TableColumn, TableRow
 from cwbc.results.dataset_names import short_name
 from cwbc.results.evaluated import EvaluatedMethod

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pages import Read, html
 
-from cwbc.reports.charts import Axis, Chart, Curve, EstimateRow, histogram_chart, interval_chart, line_chart
+from cwbc.reports.chart import Axis, Chart, Curve, EstimateRow, histogram_chart, interval_chart, line_chart
 
 NAN = math.nan
 CURVES = [

@@ -10,10 +10,10 @@ from statistics import fmean
 from types import SimpleNamespace
 
 from cwbc.paper import rules
-from cwbc.paper.claims import Claim
 from cwbc.paper.item import Exhibits, Item
 from cwbc.paper.published import DATASETS, EXPERTS, FILTERED_BC, HARD_FILTERING, MAIN, MEDIUMS, REPLAYS
 from cwbc.paper.rules import COLLAPSED, RELIABLE, Curves, Found, Results, average, on_each, on_results, pair
+from cwbc.paper.verdicts import Claim
 from cwbc.reports import showing
 from cwbc.reports.overall import Overall
 from cwbc.reports.showing import PublishedTable

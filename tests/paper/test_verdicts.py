@@ -11,8 +11,8 @@ from hand_made import FALLS, HOLDS, curves, outcome
 
 from cwbc.grids.outcomes import Outcome
 from cwbc.paper import ITEMS
-from cwbc.paper.claims import Claim, Judged, judged
 from cwbc.paper.published import WALKERS
+from cwbc.paper.verdicts import Claim, Judged, judged
 from cwbc.results.evaluated import resampled
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import interval
