@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cwbc.core import methods, optimizers
 from cwbc.core.acting import History
 from cwbc.core.layers import Parameters
-from cwbc.core.learners import Metrics, Update
+from cwbc.core.learners import Learner, Metrics, Update
 from cwbc.core.methods import Method, Training
 from cwbc.core.networks import MLP
 from cwbc.core.optimizers import Optimizer
@@ -69,7 +69,7 @@ class Transitions:
 
 
 @dataclasses.dataclass(frozen=True)
-class FittedQ:
+class FittedQ(Learner):
     """Q-learning on logged transitions with discrete actions; greedy acting.
 
     Args:
@@ -81,8 +81,6 @@ class FittedQ:
     optimizer: Optimizer
     discount: float = 0.9
     tau: float = 0.05
-
-    looks_back, is_conditioned, is_fitted = False, False, True
 
     @property
     def form(self) -> FittedQ:
@@ -108,15 +106,6 @@ class FittedQ:
         terminated = np.zeros(data.steps, bool)
         terminated[data.starts + data.lengths - 1] = data.terminated
         return {"rewards": data.rewards, "terminated": terminated}
-
-    def episode_columns(self, data: Trajectories) -> dict[str, NDArray[Any]]:
-        return {}
-
-    def selected(self, data: Trajectories) -> NDArray[np.bool_] | None:
-        return None
-
-    def standardized(self, returns_to_go: Any, timesteps: Any, horizon: int) -> Any:
-        return returns_to_go
 
     def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> FittedQState:
         sizes = (spec.observations.shape[0], spec.actions.size, False, spec.horizon)

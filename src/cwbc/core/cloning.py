@@ -16,7 +16,7 @@ from cwbc.core import conditioning, optimizers
 from cwbc.core.conditioning import Condition
 from cwbc.core.encoders import Convolutions
 from cwbc.core.layers import Parameters
-from cwbc.core.learners import Metrics, Update
+from cwbc.core.learners import Learner, Metrics, Update
 from cwbc.core.networks import Network
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.regularizers import Conservative
@@ -73,7 +73,7 @@ Carried = tuple[CloningState, Parameters]  # the state, and what is prepared of 
 
 
 @dataclasses.dataclass(frozen=True)
-class Cloning:
+class Cloning(Learner):
     """Supervised learning of the logged actions."""
 
     network: Network

@@ -37,26 +37,31 @@ class Columns:
 
 
 class Learner(Protocol):
-    """An algorithm, as the rest of the package uses it: a frozen dataclass with these members.
+    """An algorithm, as the rest of the package uses it: a frozen dataclass that inherits these members.
 
     Its state is any frozen dataclass that is registered as a pytree, with leaves [seed, ...] where seeds are
-    stacked; its field `parameters` is what acts.
+    stacked; its field `parameters` is what acts, and `optimizer` counts the steps.
     """
 
     @property
     def looks_back(self) -> bool:
         """Whether acting reads steps before the present one."""
-        ...
+        return False
 
     @property
     def is_conditioned(self) -> bool:
         """Whether it takes a target return."""
-        ...
+        return False
 
     @property
     def is_fitted(self) -> bool:
         """Whether every value that depends on the data is filled in."""
-        ...
+        return True
+
+    @property
+    def period(self) -> int:
+        """How many batches an update takes, each of which counts as a step."""
+        return 1
 
     @property
     def form(self) -> Self:
@@ -87,15 +92,15 @@ class Learner(Protocol):
 
     def episode_columns(self, data: Trajectories) -> dict[str, NDArray[Any]]:
         """Columns of every episode by name. [episode]"""
-        ...
+        return {}
 
     def selected(self, data: Trajectories) -> NDArray[np.bool_] | None:
         """Trajectories that it treats differently, sampled as a stratum; None for none. [episode]"""
-        ...
+        return None
 
     def standardized(self, returns_to_go: Any, timesteps: Any, horizon: int) -> Any:
         """Returns-to-go in the unit of its columns, given those in the unit of the rewards."""
-        ...
+        return returns_to_go
 
     def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> Any:
         """The state of one seed before the first step."""

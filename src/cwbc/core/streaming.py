@@ -38,8 +38,8 @@ def lots(
     if not data.streamed:
         yield Lot(first_step, length, data.columns)
         return
-    end = first_step + length
-    cuts = [(first, min(SAMPLED_TOGETHER, end - first)) for first in range(first_step, end, SAMPLED_TOGETHER)]
+    end, most = first_step + length, SAMPLED_TOGETHER - SAMPLED_TOGETHER % spec.method.learner.period
+    cuts = [(first, min(most, end - first)) for first in range(first_step, end, most)]
 
     def chosen(first: int, count: int) -> _Numbers:
         return _choice_program(spec, training, count)(data.episodes, jnp.asarray(seeds, jnp.uint32), first)

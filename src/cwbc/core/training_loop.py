@@ -239,11 +239,13 @@ def _run_lot(
 
 def chunk_length(spec: PolicySpec, training: Training, state: Any) -> int:
     """Steps per chunk, about one second, from the configuration alone: equal runs have equal chunks."""
+    learner = spec.method.learner
     if not on_cpu():
-        return 500
+        return 500 - 500 % learner.period
     parameters = sum(leaf.size for leaf in jax.tree.leaves(state.parameters))
-    affordable = 2e11 / spec.method.learner.operations(spec, training, parameters)
-    return max((n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= affordable), default=1)
+    affordable = 2e11 / learner.operations(spec, training, parameters)
+    lengths = [n * learner.period for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
+    return max((n for n in lengths if n <= affordable), default=learner.period)
 
 
 @functools.lru_cache(maxsize=32)
@@ -260,6 +262,7 @@ def _chunk_program(
     spec: PolicySpec, training: Training, length: int, streamed: bool, several: bool
 ) -> Callable[..., tuple[Any, Metrics]]:
     learner = spec.method.learner
+    period = learner.period
 
     def chunk(
         state: Any, of_method: tuple[Episodes, Any], columns: Columns, seed: jax.Array, first_step: Any
@@ -275,10 +278,13 @@ def _chunk_program(
             return learner.batch(window, random, numbers)
 
         def block(carry: Any, steps: tuple[jax.Array, Columns | None]) -> tuple[Any, Metrics]:
-            return jax.lax.scan(step, carry, jax.vmap(batch)(*steps))
+            batches = jax.vmap(batch)(*steps)
+            if period > 1:
+                batches = jax.tree.map(lambda x: x.reshape(-1, period, *x.shape[1:]), batches)
+            return jax.lax.scan(step, carry, batches)
 
         steps = (first_step + jnp.arange(length), columns if streamed else None)
-        size = math.gcd(length, SAMPLED_TOGETHER)
+        size = period * math.gcd(length // period, SAMPLED_TOGETHER // period)
         blocks = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), steps)
         carry, metrics = jax.lax.scan(block, carried(state), blocks)
         return state_of(carry), jax.tree.map(lambda x: x.reshape(length), metrics)
