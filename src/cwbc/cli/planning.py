@@ -14,6 +14,7 @@ from tyro.conf import arg
 from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Trackers, Whole, given, options_of
 from cwbc.cli.session import Session
 from cwbc.core import memory
+from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
 from cwbc.core.encoders import Convolutions
@@ -40,7 +41,7 @@ PresetName = Annotated[Literal["paper", "small"] | None, arg(help_behavior_hint=
 # Whose fields are the hyper-parameters of methods.
 METHOD_CHOICES = (
     Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
-    Conservative,
+    Conservative, ActorCritic,
 )  # fmt: skip
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.cloning import Cloning
 from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ReturnToGo
 from cwbc.core.learners import Learner
@@ -112,6 +113,18 @@ _BASES: Mapping[str, Learner] = {
     "rvs": Cloning(MLP(), AverageReturnToGo(DEFAULT_SCALE), None, Optimizer()),
     "dt": Cloning(Transformer(), _RETURN_TO_GO, None, _DT_OPTIMIZER),
     "dt-concat": Cloning(Transformer(tokens="concatenated"), _RETURN_TO_GO, None, _DT_OPTIMIZER),
+    "td3bc": ActorCritic(MLP(256, 2)),
+    "rebrac": ActorCritic(
+        MLP(256, 3),
+        1e-3,
+        1e-3,
+        value_coefficient=1.0,
+        actor_penalty=0.05,
+        critic_penalty=0.01,
+        penalty_over="sum",
+        actor_critics="min",
+        critic_norm="layer",
+    ),
 }
 # What each part adds to a base: a way to sample, or a field of the learner.
 _WEIGHTINGS: Mapping[str, Weighting] = {"w": ByReturn(), "f": TopFraction()}
@@ -124,7 +137,13 @@ _CWBC: Mapping[str, tuple[str, ...]] = {
     "dt-concat": ("w", "c"),
 }
 _ALIASES: Mapping[str, str] = {"filtered-bc": "bc+f"}
-LEARNERS: dict[str, type[Any]] = {"Cloning": Cloning}  # by their names in JSON
+# Batches and updates of their authors.
+_VALUE_BASED: Mapping[str, Training] = {
+    "td3bc": Training(1_000_000, batch_size=256),
+    "rebrac": Training(1_000_000, batch_size=1024),
+}
+# By their names in JSON.
+LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Cloning, ActorCritic)}
 
 
 def parse(name: str) -> Method:
@@ -155,6 +174,8 @@ def sized(name: str, preset: Preset) -> tuple[Method, Training]:
     if preset not in ("paper", "small"):
         raise unknown("preset", preset, ("paper", "small"))
     method = parse(name)
+    if (training := _VALUE_BASED.get(method.name.split("+")[0])) is not None:
+        return method, training if preset == "paper" else dataclasses.replace(training, steps=20_000)
     if preset == "paper":
         return method, Training()
     # A step of a transformer costs several times one of an MLP.

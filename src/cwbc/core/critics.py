@@ -1,0 +1,199 @@
+"""Common to value-based learners: transitions, ensembles of critics, slow copies, numbers as arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from cwbc.core.cloning import mean_weights
+from cwbc.core.layers import Parameters, dense, linear, relu, standardized
+from cwbc.core.learners import Learner
+from cwbc.core.networks import MLP
+from cwbc.core.trajectories import Trajectories
+from cwbc.system.errors import InputError, require
+
+if TYPE_CHECKING:
+    from cwbc.core.methods import Training
+    from cwbc.core.policy_spec import PolicySpec
+    from cwbc.core.sampling import Window
+
+CRITICS = 2
+Value = TypeVar("Value")
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Transitions:
+    """Single steps and what was logged after them."""
+
+    observations: jax.Array  # [row, dimension]
+    actions: jax.Array  # [row, dimension] as logged
+    rewards: jax.Array  # [row] scaled
+    next_observations: jax.Array  # [row, dimension]
+    next_actions: jax.Array  # [row, dimension] as logged
+    continues: jax.Array  # [row] 0 where the episode terminated, else 1
+    weights: (
+        jax.Array
+    )  # [row] in the mean of a loss; 0 after truncation, where no next observation was logged
+
+    @classmethod
+    def of(cls, window: Window) -> Transitions:
+        """The transitions of windows of two steps."""
+        columns, terminated = window.columns, window.columns.extra["terminated"][:, 0]
+        return cls(
+            observations=columns.observations[:, 0],
+            actions=columns.actions[:, 0],
+            rewards=columns.extra["rewards"][:, 0],
+            next_observations=columns.observations[:, 1],
+            next_actions=columns.actions[:, 1],
+            continues=1.0 - terminated,
+            weights=mean_weights(window.mask[:, 1] | terminated),
+        )
+
+
+class ValueBased(Learner, Protocol):
+    """A learner of transitions that is not conditioned; its fields of type float are numbers of programs."""
+
+    network: MLP
+    discount: float
+    target_rate: float
+    reward_scale: float | None
+
+    def __post_init__(self) -> None:
+        for name, value in self._numeric().items():
+            require(value >= 0, name, value, "at least 0")
+        require(self.discount <= 1, "discount", self.discount, "at most 1")
+        require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
+
+    @property
+    def is_fitted(self) -> bool:
+        return self.reward_scale is not None
+
+    @property
+    def form(self) -> Self:
+        return self._with(reward_scale=None, **dict.fromkeys(self._numeric(), 0.5))
+
+    @property
+    def numbers(self) -> dict[str, jax.Array]:
+        return {name: jnp.asarray(value, jnp.float32) for name, value in self._numeric().items()}
+
+    @property
+    def reads(self) -> Hashable:
+        return "transitions", self.reward_scale
+
+    def fit(self, data: Trajectories) -> Self:
+        both = f"{data.name} has {{}}; bc, rvs, dt and dt-concat take both"
+        if data.discrete:
+            raise InputError(f"value-based methods take continuous actions, {both.format('discrete ones')}")
+        if data.observations.ndim > 2:
+            raise InputError(f"value-based methods take vector observations, {both.format('images')}")
+        return self if self.is_fitted else self._with(reward_scale=_reward_scale(data))
+
+    def window(self, training: Training) -> int:
+        return 2
+
+    def step_columns(self, data: Trajectories) -> dict[str, NDArray[Any]]:
+        terminated = np.zeros(data.steps, bool)
+        terminated[data.starts + data.lengths - 1] = data.terminated
+        rewards = data.rewards.astype(np.float64) * (self.reward_scale or 1.0)
+        return {"rewards": rewards.astype(np.float32), "terminated": terminated}
+
+    def activations(self, spec: PolicySpec, training: Training) -> int:
+        return 2 * CRITICS * training.batch_size * self.network.layers * self.network.width
+
+    def _numeric(self) -> dict[str, float]:
+        """The hyper-parameters that are real numbers, but for the factor that is in the columns already."""
+        fields: Any = self
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(fields)}
+        return {name: x for name, x in own.items() if isinstance(x, float) and name != "reward_scale"}
+
+    def _with(self, **changes: Any) -> Self:
+        fields: Any = self
+        return dataclasses.replace(fields, **changes)
+
+
+def _reward_scale(data: Trajectories) -> float:
+    """The factor with which the returns of episodes of full length span one unit per step.
+
+    For locomotion, whose episodes have 1,000 steps, it is that of IQL's authors. It makes the result
+    independent of the unit of the rewards.
+    """
+    spread = data.best - data.lowest or float(np.abs(data.rewards).mean()) * data.horizon
+    return data.horizon / spread if spread else 1.0
+
+
+def initial_mlp(network: MLP, key: jax.Array, inputs: int, outputs: int) -> Parameters:
+    """Fresh parameters of an MLP."""
+    sizes = [inputs, *[network.width] * network.layers, outputs]
+    keys = jax.random.split(key, len(sizes) - 1)
+    pairs = enumerate(itertools.pairwise(sizes))
+    return {f"layer{i}": linear(keys[i], *pair) for i, pair in pairs}
+
+
+def mlp(parameters: Parameters, x: jax.Array, layer_norm: bool = False) -> jax.Array:
+    """Dense layers with ReLU between them, and a layer norm after it. [..., size]"""
+    *hidden, last = (parameters[f"layer{i}"] for i in range(len(parameters)))
+    for layer in hidden:
+        x = relu(dense(layer, x))
+        x = standardized(x) if layer_norm else x
+    return dense(last, x)
+
+
+def initial_critics(network: MLP, key: jax.Array, spec: PolicySpec, count: int = CRITICS) -> Parameters:
+    """Fresh parameters of an ensemble. [critic, ...]"""
+    inputs = spec.observations.shape[0] + spec.actions.size
+    return jax.vmap(lambda key: initial_mlp(network, key, inputs, 1))(jax.random.split(key, count))
+
+
+def action_values(
+    critics: Parameters, observations: jax.Array, actions: jax.Array, layer_norm: bool = False
+) -> jax.Array:
+    """Q of each critic for encoded actions. [critic, row]"""
+    x = jnp.concatenate([observations, actions], axis=-1)
+    return jax.vmap(mlp, in_axes=(0, None, None))(critics, x, layer_norm)[..., 0]
+
+
+def toward(target: Value, parameters: Value, rate: jax.Array) -> Value:
+    """A slow copy after a step towards the parameters that it follows."""
+    return jax.tree.map(lambda old, new: old + rate * (new - old), target, parameters)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Adam:
+    """The state of Adam; written out, since a critic's step is short and every kernel counts."""
+
+    count: jax.Array  # []
+    mean: Parameters  # of the gradients
+    square: Parameters  # mean of the squared gradients
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Adam:
+        """The state before the first step."""
+        zeros = jax.tree.map(jnp.zeros_like, parameters)
+        return cls(jnp.zeros((), jnp.int32), zeros, zeros)
+
+    def apply(
+        self, gradients: Parameters, parameters: Parameters, rate: jax.Array
+    ) -> tuple[Parameters, Adam]:
+        """The parameters after a step, and the next state."""
+        count = self.count + 1
+        mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, self.mean, gradients)
+        square = jax.tree.map(lambda s, g: 0.999 * s + 0.001 * g * g, self.square, gradients)
+        size, scale = rate / (1 - 0.9**count), 1 / (1 - 0.999**count)
+        moved = jax.tree.map(
+            lambda p, m, s: p - size * m / (jnp.sqrt(s * scale) + 1e-8), parameters, mean, square
+        )
+        return moved, Adam(count, mean, square)
+
+
+def cosine(rate: jax.Array, step: jax.Array, steps: int) -> jax.Array:
+    """A learning rate that decays to zero over all steps."""
+    return rate * (1 + jnp.cos(np.pi * step / steps)) / 2

@@ -1,0 +1,290 @@
+"""TD3+BC and ReBRAC: against NumPy, on problems with a known optimum, in any unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from cwbc.core import critics, sampling
+from cwbc.core.actor_critic import ActorCritic, ActorCriticBatch, ActorCriticState
+from cwbc.core.critics import Adam, Transitions
+from cwbc.core.methods import Method, Training, parse, sized, with_all_options
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.trajectories import Trajectories
+from cwbc.data.formats.arrays import from_arrays
+from cwbc.runs.evaluating import evaluate
+from cwbc.runs.training import train
+from cwbc.system.errors import InputError
+
+NAMES = ("td3bc", "rebrac")
+LENGTH = 5  # states of the line
+GOAL = 1.0
+
+
+def line(*episodes: tuple[int, tuple[float, ...]], unit: float = 1.0) -> Trajectories:
+    """Logged walks on a line: from a state, by actions whose sign is the direction."""
+    rows: list[tuple[Any, ...]] = []
+    for first, actions in episodes:
+        state = first
+        for number, action in enumerate(actions):
+            now, state = state, max(state + (1 if action > 0 else -1), 0)
+            reached = state == LENGTH
+            is_last = number == len(actions) - 1
+            rows.append(
+                (np.eye(LENGTH)[now], [action], unit * GOAL * reached, reached, is_last and not reached)
+            )
+    columns: Any = [np.array(column) for column in zip(*rows, strict=True)]
+    observations, actions, rewards, terminated, truncated = columns
+    arrays = (observations, actions, rewards, terminated, truncated)
+    return from_arrays("line", *arrays, environment="cwbc-line-v0", time_limit=12)
+
+
+# None that begins at state 0 reaches the goal: the best policy is a stitch of the two halves.
+WALKS = (
+    (0, (0.6, 0.5, 0.7, -0.4, -0.6)),
+    (0, (-0.5, 0.6, 0.4, -0.7)),
+    (2, (0.5, 0.4, 0.6)),
+    (3, (-0.6, 0.5, 0.5, 0.7)),
+    (1, (-0.7, -0.3)),
+) * 4
+
+
+class Line(gymnasium.Env[NDArray[np.float32], Any]):
+    observation_space = spaces.Box(0, 1, (LENGTH,), np.float32)
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self._state = 0
+        return np.eye(LENGTH, dtype=np.float32)[0], {}
+
+    def step(self, action: Any) -> Any:
+        self._state = max(self._state + (1 if action[0] > 0 else -1), 0)
+        reached = self._state == LENGTH
+        return (
+            np.eye(LENGTH, dtype=np.float32)[min(self._state, LENGTH - 1)],
+            GOAL * reached,
+            reached,
+            False,
+            {},
+        )
+
+
+gymnasium.register("cwbc-line-v0", entry_point=Line, max_episode_steps=12)  # type: ignore[arg-type]
+
+
+def small(name: str, **options: Any) -> tuple[Method, Training]:
+    """A method with narrow networks that learn quickly."""
+    rates = {"learning_rate": 3e-3, "critic_learning_rate": 3e-3, "target_rate": 0.05}
+    return with_all_options(*sized(name, "small"), {"width": 32, "batch_size": 64, **rates, **options})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_stitches_what_no_logged_trajectory_does(name: str) -> None:
+    data = line(*WALKS)
+    from_start = [each for each, (first, _) in zip(data.returns, WALKS, strict=True) if first == 0]
+    assert max(from_start) == 0.0
+    # The actor must leave the mean of the logged actions.
+    weaker = {"iql": {"advantage_temperature": 20.0, "expectile": 0.9}}.get(name, {"actor_penalty": 0.05})
+    method, settings = small(name, discount=0.9, steps=800, **weaker)
+    policies = train(data, method, settings, (0, 1))
+    sweep = evaluate(policies, "cwbc-line-v0", [0.0], episodes=1)
+    assert not sweep.takes_target
+    np.testing.assert_array_equal(sweep.returns, GOAL)
+    np.testing.assert_array_equal(sweep.lengths, LENGTH)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_finds_the_best_action_among_bad_ones(name: str) -> None:
+    """Episodes of one step: most logged actions are far from the one with the highest reward."""
+    random = np.random.default_rng(0)
+    actions = np.clip(
+        np.where(random.random(400) < 0.85, -0.6, 0.5) + 0.1 * random.standard_normal(400), -1, 1
+    )
+    rewards = -np.abs(actions - 0.5)
+    ends = np.ones(400, bool)
+    data = from_arrays("bandit", np.ones((400, 1)), actions[:, None], rewards, ends, ~ends)
+    options = {"iql": {"advantage_temperature": 20.0}}.get(
+        name, {"actor_penalty": 0.1, "value_coefficient": 1.0}
+    )
+    method, settings = small(name, steps=1000, **options)
+    policy = train(data, method, settings, (0,)).policy(0)
+    policy.begin(0.0)
+    assert abs(actions.mean() - 0.5) > 0.8  # what cloning would do
+    assert abs(float(policy.act(np.ones(1))[0]) - 0.5) < 0.25
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_unit_of_the_rewards_does_not_matter(name: str) -> None:
+    method, settings = small(name, steps=20)
+    one, other, third = (
+        train(line(*WALKS, unit=unit), method, settings, (0,)).parameters for unit in (1.0, 2.0**20, 1e-5)
+    )
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), one, third)
+
+
+def test_discrete_actions_and_images_are_refused() -> None:
+    ends = np.ones(4, bool)
+    discrete = from_arrays("choices", np.ones((4, 2)), np.array([0, 1, 0, 1]), np.ones(4), ends, ~ends)
+    with pytest.raises(InputError, match="continuous actions, choices has discrete ones; bc, rvs, dt"):
+        parse("td3bc").fit(discrete)
+    method, settings = small("td3bc", steps=11)
+    with pytest.raises(InputError, match=r"steps .*a multiple of 2"):
+        train(line(*WALKS), method, settings, (0,))
+
+
+def test_a_truncated_step_is_left_out_and_a_terminated_one_does_not_bootstrap() -> None:
+    """Four steps: to the goal in two, and truncated after two."""
+    method, settings = small("td3bc", steps=2)
+    data = line((3, (0.5, 0.5)), (0, (0.5, 0.5)))
+    spec = PolicySpec.fit(method, data, settings)
+    source = sampling.to_device(data, spec.method)
+
+    def gather(choice: Any) -> Any:
+        return sampling.gathered(source.columns, choice)
+
+    window, _ = sampling.sample(spec, settings, source.episodes, jnp.uint32(0), jnp.int32(0), gather)
+    batch = Transitions.of(window)
+    mean, std = data.observation_statistics
+    states = np.round(np.asarray(batch.observations) * std + mean).argmax(axis=1)
+    np.testing.assert_array_equal(np.unique(states), [0, 1, 3, 4])
+    np.testing.assert_array_equal(np.asarray(batch.continues) == 0, states == 4)
+    np.testing.assert_array_equal(np.asarray(batch.weights) == 0, states == 1)
+    np.testing.assert_allclose(np.asarray(batch.weights).sum(), 1, rtol=1e-6)
+
+
+# An independent implementation in NumPy: losses in float64, gradients by central differences.
+
+
+def numpy_mlp(parameters: Any, x: NDArray[np.float64], normed: bool = False) -> NDArray[np.float64]:
+    layers = [parameters[f"layer{i}"] for i in range(sum(name.startswith("layer") for name in parameters))]
+    for layer in layers[:-1]:
+        x = np.maximum(x @ layer["weight"] + layer["bias"], 0)
+        if normed:
+            x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return x @ layers[-1]["weight"] + layers[-1]["bias"]
+
+
+def numpy_values(ensemble: Any, s: Any, a: Any, normed: bool) -> NDArray[np.float64]:
+    each = [jax.tree.map(lambda x, i=i: x[i], ensemble) for i in range(2)]
+    return np.stack([numpy_mlp(one, np.concatenate([s, a], axis=1), normed)[:, 0] for one in each])
+
+
+def differences(loss: Any, parameters: Any) -> Any:
+    """The gradient of a loss by central differences."""
+    leaves, tree = jax.tree.flatten(parameters)
+    gradients = []
+    for place, leaf in enumerate(leaves):
+        gradient = np.zeros_like(leaf)
+        for index in np.ndindex(leaf.shape):
+            values = []
+            for sign in (1, -1):
+                moved = leaf.copy()
+                moved[index] += sign * 1e-6
+                values.append(loss(jax.tree.unflatten(tree, [*leaves[:place], moved, *leaves[place + 1 :]])))
+            gradient[index] = (values[0] - values[1]) / 2e-6
+        gradients.append(gradient)
+    return jax.tree.unflatten(tree, gradients)
+
+
+def in_float64(tree: Any) -> Any:
+    return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
+
+
+def close(found: Any, expected: Any) -> None:
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-6), found, expected)
+
+
+@pytest.fixture
+def example() -> tuple[PolicySpec, Transitions, Any]:
+    data = line(*WALKS)
+    spec = PolicySpec.fit(*_fitted("td3bc", data))
+    random = np.random.default_rng(1)
+    rows = 6
+    transitions = Transitions(
+        observations=jnp.asarray(random.standard_normal((rows, LENGTH)), jnp.float32),
+        actions=jnp.asarray(random.uniform(-0.7, 0.7, (rows, 1)), jnp.float32),
+        rewards=jnp.asarray(random.standard_normal(rows), jnp.float32),
+        next_observations=jnp.asarray(random.standard_normal((rows, LENGTH)), jnp.float32),
+        next_actions=jnp.asarray(random.uniform(-0.7, 0.7, (rows, 1)), jnp.float32),
+        continues=jnp.asarray([1, 1, 0, 1, 1, 1], jnp.float32),
+        weights=jnp.asarray([0.2, 0.2, 0.2, 0.2, 0.2, 0], jnp.float32),
+    )
+    return spec, transitions, random
+
+
+def _fitted(name: str, data: Trajectories) -> tuple[Method, Trajectories, Training]:
+    method, settings = small(name, width=4)
+    return method, data, settings
+
+
+@pytest.mark.parametrize("name", ["td3bc", "rebrac"])
+def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, example: Any) -> None:
+    spec, now, random = example
+    learner = small(name, width=4, discount=0.9)[0].learner
+    assert isinstance(learner, ActorCritic)
+    normed, mean = name == "rebrac", name == "td3bc"
+    keys = jax.random.split(jax.random.key(0), 4)
+    actor, target_actor = (critics.initial_mlp(learner.network, key, LENGTH, 1) for key in keys[:2])
+    ensemble, target = (critics.initial_critics(learner.network, key, spec) for key in keys[2:])
+    noise = jnp.asarray(2 * random.standard_normal(now.actions.shape), jnp.float32)
+    state = ActorCriticState(actor, ensemble, target_actor, target, Adam.of(ensemble), Adam.of(actor))
+    batch, numbers = ActorCriticBatch(now, noise), learner.numbers
+
+    n, bounds = in_float64(now), spec.actions
+    middle, half = (bounds.highest[0] + bounds.lowest[0]) / 2, (bounds.highest[0] - bounds.lowest[0]) / 2
+    logged, next_logged = (n.actions - middle) / half, (n.next_actions - middle) / half
+    chosen = np.tanh(numpy_mlp(in_float64(target_actor), n.next_observations))
+    chosen = np.clip(chosen + np.clip(0.2 * in_float64(noise), -0.5, 0.5), -1, 1)
+    later = numpy_values(in_float64(target), n.next_observations, chosen, normed).min(axis=0)
+    later -= learner.critic_penalty * np.square(chosen - next_logged).sum(axis=1)
+    goals = n.rewards + 0.9 * n.continues * later
+    close(learner.goals(spec, state, batch, numbers), goals)
+
+    def critic_loss(parameters: Any) -> float:
+        errors = numpy_values(parameters, n.observations, logged, normed) - goals
+        return float((np.square(errors) * n.weights).sum())
+
+    loss, gradients = jax.value_and_grad(learner.critic_loss)(
+        ensemble, spec, batch, jnp.asarray(goals, jnp.float32)
+    )
+    close(loss, critic_loss(in_float64(ensemble)))
+    close(gradients, differences(critic_loss, in_float64(ensemble)))
+
+    before = numpy_mlp(in_float64(actor), n.observations)
+    values = numpy_values(in_float64(ensemble), n.observations, np.tanh(before), normed)
+    size = (np.abs(values[0] if mean else values.min(axis=0)) * n.weights).sum()
+
+    def actor_loss(parameters: Any) -> float:
+        actions = np.tanh(numpy_mlp(parameters, n.observations))
+        values = numpy_values(in_float64(ensemble), n.observations, actions, normed)
+        value = ((values[0] if mean else values.min(axis=0)) * n.weights).sum()
+        distance = (np.square(actions - logged).sum(axis=1) * n.weights).sum()
+        return float(learner.actor_penalty * distance - learner.value_coefficient * value / size)
+
+    (loss, _), gradients = jax.value_and_grad(learner.actor_loss, has_aux=True)(
+        actor, spec, ensemble, batch, numbers
+    )
+    close(loss, actor_loss(in_float64(actor)))
+    close(gradients, differences(actor_loss, in_float64(actor)))
+
+
+def test_adam_is_optax_s() -> None:
+    import optax
+
+    parameters = {"a": jnp.asarray([1.0, -2.0]), "b": jnp.asarray([[0.5]])}
+    mine, theirs = (parameters, Adam.of(parameters)), (parameters, optax.adam(0.1).init(parameters))
+    for number in range(5):
+        gradients = jax.tree.map(lambda x, number=number: jnp.sin(x + number), mine[0])
+        mine = mine[1].apply(gradients, mine[0], jnp.float32(0.1))
+        updates, state = optax.adam(0.1).update(gradients, theirs[1])
+        theirs = optax.apply_updates(theirs[0], updates), state
+    close(mine[0], theirs[0])
