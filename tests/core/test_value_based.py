@@ -1,7 +1,8 @@
-"""TD3+BC and ReBRAC: against NumPy, on problems with a known optimum, in any unit."""
+"""TD3+BC, ReBRAC and IQL: against NumPy, on problems with a known optimum, in any unit."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import gymnasium
@@ -15,15 +16,18 @@ from numpy.typing import NDArray
 from cwbc.core import critics, sampling
 from cwbc.core.actor_critic import ActorCritic, ActorCriticBatch, ActorCriticState
 from cwbc.core.critics import Adam, Transitions
+from cwbc.core.iql import LARGEST_WEIGHT, ImplicitQ
 from cwbc.core.methods import Method, Training, parse, sized, with_all_options
+from cwbc.core.networks import MLP
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.trajectories import Trajectories
+from cwbc.core.weighting import ByLength
 from cwbc.data.formats.arrays import from_arrays
 from cwbc.runs.evaluating import evaluate
 from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
-NAMES = ("td3bc", "rebrac")
+NAMES = ("td3bc", "rebrac", "iql")
 LENGTH = 5  # states of the line
 GOAL = 1.0
 
@@ -135,7 +139,7 @@ def test_discrete_actions_and_images_are_refused() -> None:
     ends = np.ones(4, bool)
     discrete = from_arrays("choices", np.ones((4, 2)), np.array([0, 1, 0, 1]), np.ones(4), ends, ~ends)
     with pytest.raises(InputError, match="continuous actions, choices has discrete ones; bc, rvs, dt"):
-        parse("td3bc").fit(discrete)
+        parse("iql").fit(discrete)
     method, settings = small("td3bc", steps=11)
     with pytest.raises(InputError, match=r"steps .*a multiple of 2"):
         train(line(*WALKS), method, settings, (0,))
@@ -277,6 +281,51 @@ def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, examp
     close(gradients, differences(actor_loss, in_float64(actor)))
 
 
+def test_an_update_of_implicit_q_learning_is_that_of_numpy(example: Any) -> None:
+    spec, now, _ = example
+    learner = dataclasses.replace(ImplicitQ(MLP(4, 2)), discount=0.9)
+    keys, numbers = jax.random.split(jax.random.key(0), 3), learner.numbers
+    actor = {**critics.initial_mlp(learner.network, keys[0], LENGTH, 1), "log_std": jnp.asarray([-0.3])}
+    ensemble = critics.initial_critics(learner.network, keys[1], spec)
+    value = critics.initial_mlp(learner.network, keys[2], LENGTH, 1)
+    logged = spec.actions.encode(now.actions)
+    n, a = in_float64(now), in_float64(logged)
+    values = numpy_values(in_float64(ensemble), n.observations, a, False).min(axis=0)
+
+    def value_loss(parameters: Any) -> float:
+        errors = values - numpy_mlp(parameters, n.observations)[:, 0]
+        return float((np.abs(0.7 - (errors < 0)) * np.square(errors) * n.weights).sum())
+
+    given = jnp.asarray(values, jnp.float32)
+    loss, gradients = jax.value_and_grad(learner.value_loss)(value, now, given, numbers)
+    close(loss, value_loss(in_float64(value)))
+    close(gradients, differences(value_loss, in_float64(value)))
+
+    advantages = values - numpy_mlp(in_float64(value), n.observations)[:, 0]
+    weights = np.minimum(np.exp(3 * advantages), LARGEST_WEIGHT)
+
+    def actor_loss(parameters: Any) -> float:
+        std, means = np.exp(parameters["log_std"]), np.tanh(numpy_mlp(parameters, n.observations))
+        density = np.exp(-np.square((a - means) / std) / 2) / std  # but for a constant
+        return float(-(weights * np.log(density).sum(axis=1) * n.weights).sum())
+
+    grad = jax.value_and_grad(learner.actor_loss, has_aux=True)
+    (loss, _), gradients = grad(actor, now, logged, jnp.asarray(advantages, jnp.float32), numbers)
+    close(loss, actor_loss(in_float64(actor)))
+    close(gradients, differences(actor_loss, in_float64(actor)))
+
+    goals = n.rewards + 0.9 * n.continues * numpy_mlp(in_float64(value), n.next_observations)[:, 0]
+
+    def critic_loss(parameters: Any) -> float:
+        errors = numpy_values(parameters, n.observations, a, False) - goals
+        return float((np.square(errors) * n.weights).sum())
+
+    grad_of_critics = jax.value_and_grad(learner.critic_loss)
+    loss, gradients = grad_of_critics(ensemble, now, logged, jnp.asarray(goals, jnp.float32))
+    close(loss, critic_loss(in_float64(ensemble)))
+    close(gradients, differences(critic_loss, in_float64(ensemble)))
+
+
 def test_adam_is_optax_s() -> None:
     import optax
 
@@ -288,3 +337,14 @@ def test_adam_is_optax_s() -> None:
         updates, state = optax.adam(0.1).update(gradients, theirs[1])
         theirs = optax.apply_updates(theirs[0], updates), state
     close(mine[0], theirs[0])
+
+
+def test_default_settings_are_the_authors() -> None:
+    td3bc, rebrac, iql = (sized(name, "paper") for name in NAMES)
+    assert (td3bc[1].steps, td3bc[1].batch_size, rebrac[1].batch_size, iql[1].batch_size) == (
+        10**6,
+        256,
+        1024,
+        256,
+    )
+    assert isinstance(td3bc[0].weighting, ByLength)

@@ -18,6 +18,7 @@ from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
 from cwbc.core.encoders import Convolutions
+from cwbc.core.iql import ImplicitQ
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
 from cwbc.core.networks import MLP, Transformer
 from cwbc.core.optimizers import Optimizer
@@ -41,7 +42,7 @@ PresetName = Annotated[Literal["paper", "small"] | None, arg(help_behavior_hint=
 # Whose fields are the hyper-parameters of methods.
 METHOD_CHOICES = (
     Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
-    Conservative, ActorCritic,
+    Conservative, ActorCritic, ImplicitQ,
 )  # fmt: skip
 
 if TYPE_CHECKING:

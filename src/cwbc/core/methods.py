@@ -12,6 +12,7 @@ import numpy as np
 from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.cloning import Cloning
 from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ReturnToGo
+from cwbc.core.iql import ImplicitQ
 from cwbc.core.learners import Learner
 from cwbc.core.method_names import NAMES
 from cwbc.core.networks import MLP, Transformer
@@ -125,6 +126,7 @@ _BASES: Mapping[str, Learner] = {
         actor_critics="min",
         critic_norm="layer",
     ),
+    "iql": ImplicitQ(MLP(256, 2)),
 }
 # What each part adds to a base: a way to sample, or a field of the learner.
 _WEIGHTINGS: Mapping[str, Weighting] = {"w": ByReturn(), "f": TopFraction()}
@@ -141,9 +143,10 @@ _ALIASES: Mapping[str, str] = {"filtered-bc": "bc+f"}
 _VALUE_BASED: Mapping[str, Training] = {
     "td3bc": Training(1_000_000, batch_size=256),
     "rebrac": Training(1_000_000, batch_size=1024),
+    "iql": Training(1_000_000, batch_size=256),
 }
 # By their names in JSON.
-LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Cloning, ActorCritic)}
+LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Cloning, ActorCritic, ImplicitQ)}
 
 
 def parse(name: str) -> Method:
