@@ -20,7 +20,6 @@ from cwbc.core.learners import Learner, Metrics, Update
 from cwbc.core.networks import Network
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.regularizers import Conservative
-from cwbc.core.spaces import Image, Vector
 from cwbc.core.trajectories import Trajectories
 from cwbc.system.errors import InputError
 
@@ -162,7 +161,7 @@ class Cloning(Learner):
         """Fresh parameters."""
         shape = spec.observations.encoded_shape
         sizes = (spec.actions.size, self.condition is not None, spec.horizon)
-        if isinstance(spec.observations, Vector):
+        if len(shape) == 1:
             return self.network.initialize(key, shape[0], *sizes)
         encoder_key, network_key = jax.random.split(key)
         network = self.network.initialize(network_key, self.encoder.features(shape), *sizes)
@@ -183,7 +182,7 @@ class Cloning(Learner):
     ) -> jax.Array:  # [window, chosen step, size]
         """The network's outputs at the chosen steps, in training and in acting alike."""
         observations, timesteps = inputs.observations, inputs.timesteps
-        if isinstance(spec.observations, Image):
+        if len(spec.observations.encoded_shape) > 1:
             observations = self.encoder(parameters["encoder"], observations)
         conditions = None
         if self.condition is not None:
@@ -260,7 +259,7 @@ class Cloning(Learner):
     def operations(self, spec: PolicySpec, training: Training, parameters: int) -> float:
         steps = training.batch_size * training.context * (2 if self.regularizer else 1)
         weights = parameters * (3 if self.looks_back else 1)  # tokens of a step
-        if isinstance(spec.observations, Image):
+        if len(spec.observations.encoded_shape) > 1:
             weights += self.encoder.products(spec.observations.encoded_shape)
         return 6 * weights * steps
 
@@ -272,7 +271,7 @@ class Cloning(Learner):
             # Of a layer: queries, keys, values, the attended values, and four times the width in between.
             heads = getattr(network, "heads", 1)
             per_window = 8 * tokens * network.layers * network.width + heads * tokens**2
-        if isinstance(spec.observations, Image):
+        if len(spec.observations.encoded_shape) > 1:
             per_window += steps * self.encoder.outputs(spec.observations.encoded_shape)
         return training.batch_size * per_window
 

@@ -69,7 +69,7 @@ class Policy:
             self.parameters,
             self._history,
             np.int32(self._timestep),
-            self.spec.observations.received(observations).reshape(-1, *self.spec.observations.shape),
+            self.spec.observations.received(observations.reshape(-1, *self.spec.observations.shape)),
             self.spec.standardized(self._remaining, self._timestep).reshape(-1),
         )
         self._timestep += 1
