@@ -1,4 +1,4 @@
-"""`cwbc data list`: all that is here or can be had, without opening any of it."""
+"""`cwbc data list`: all that is stored or available, without opening any of it."""
 
 from __future__ import annotations
 

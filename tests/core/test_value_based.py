@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cwbc.core import critics, sampling
 from cwbc.core.actor_critic import ActorCritic, ActorCriticBatch, ActorCriticState
-from cwbc.core.critics import Adam, Transitions
+from cwbc.core.critics import Adam, TransitionBatch
 from cwbc.core.iql import LARGEST_WEIGHT, ImplicitQ
 from cwbc.core.methods import Method, Training, parse, sized, with_all_options
 from cwbc.core.networks import MLP
@@ -156,7 +156,7 @@ def test_a_truncated_step_is_left_out_and_a_terminated_one_does_not_bootstrap() 
         return sampling.gathered(source.columns, choice)
 
     window, _ = sampling.sample(spec, settings, source.episodes, jnp.uint32(0), jnp.int32(0), gather)
-    batch = Transitions.of(window)
+    batch = TransitionBatch.of(window)
     mean, std = data.observation_statistics
     states = np.round(np.asarray(batch.observations) * std + mean).argmax(axis=1)
     np.testing.assert_array_equal(np.unique(states), [0, 1, 3, 4])
@@ -208,12 +208,12 @@ def close(found: Any, expected: Any) -> None:
 
 
 @pytest.fixture
-def example() -> tuple[PolicySpec, Transitions, Any]:
+def example() -> tuple[PolicySpec, TransitionBatch, Any]:
     data = line(*WALKS)
     spec = PolicySpec.fit(*_fitted("td3bc", data))
     random = np.random.default_rng(1)
     rows = 6
-    transitions = Transitions(
+    transitions = TransitionBatch(
         observations=jnp.asarray(random.standard_normal((rows, LENGTH)), jnp.float32),
         actions=jnp.asarray(random.uniform(-0.7, 0.7, (rows, 1)), jnp.float32),
         rewards=jnp.asarray(random.standard_normal(rows), jnp.float32),

@@ -682,7 +682,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
     remote: Path
     asked: list[str]
-    broken: str  # what is asked for with this in it is answered by an error
+    broken: str  # requests with this in their path are answered by an error
     commit = "0" * 40
 
     def do_HEAD(self) -> None:

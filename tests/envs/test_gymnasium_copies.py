@@ -97,7 +97,7 @@ def test_equals_a_plain_gymnasium_loop(environment: str) -> None:
     found = simulator.reset(np.arange(3), [5, 6, 7])
     np.testing.assert_array_equal(found, [e.reset(seed=5 + i)[0] for i, e in enumerate(singles)])
     for step in range(simulator.horizon):
-        # The first pauses at every third step, and ended episodes begin anew.
+        # The first pauses at every third step, and finished episodes start over.
         episodes = np.arange(int(step % 3 == 0), 3)
         if simulator.discrete:
             native = actions = generator.integers(0, simulator.action_size, len(episodes))

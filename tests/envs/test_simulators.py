@@ -79,7 +79,7 @@ def test_an_argument_chooses_what_is_imported(own_module: Path) -> None:
 def test_the_store_does_not_choose_what_is_imported(
     own_module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without a time limit, which would be asked for where the data is read.
+    # Without a time limit, which reading the data would require.
     store.add(toy_data(full_length=True).described(name="own", environment=OWN, time_limit=None), "tests")
     monkeypatch.chdir(tmp_path)
     sizes = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]

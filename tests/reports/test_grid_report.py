@@ -62,7 +62,7 @@ def failure(each: Outcome) -> Failure:
 
 
 def part(each: Outcome, seeds: slice = slice(None), targets: slice = slice(None)) -> Outcome:
-    """Only some seeds or asked returns of an outcome."""
+    """Only some seeds or target returns of an outcome."""
     sweep = each.sweep
     less = dataclasses.replace(
         sweep,

@@ -139,7 +139,7 @@ def test_a_finger_reads_the_values_too(tab: Tab, report: Path) -> None:
 
 def test_legends_hide_methods_everywhere(tab: Tab) -> None:
     tab.click("[data-toggle='rvs']")
-    # Two charts in two sizes, a row of the scores, a column of the asked returns: a head and five.
+    # Two charts in two sizes, a row of the scores, a column of the target returns: a head and five.
     assert tab.evaluate(OFF) == 2 * 2 + 1 + 6
     pressed = "[...document.querySelectorAll(\"[data-toggle='rvs']\")].map(b => b.ariaPressed)"
     assert tab.evaluate(pressed) == ["false", "false"]

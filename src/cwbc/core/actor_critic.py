@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from cwbc.core import critics
-from cwbc.core.critics import Adam, Transitions, ValueBased, action_values, mlp
+from cwbc.core.critics import Adam, TransitionBatch, ValueBased, action_values, mlp
 from cwbc.core.layers import Parameters
 from cwbc.core.learners import Metrics, Update
 from cwbc.core.networks import MLP
@@ -38,9 +38,9 @@ class ActorCriticState:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ActorCriticBatch:
-    """Transitions, and the noise of the target actions."""
+    """TransitionBatch, and the noise of the target actions."""
 
-    transitions: Transitions
+    transitions: TransitionBatch
     noise: jax.Array  # [row, dimension], standard normal
 
 
@@ -98,7 +98,7 @@ class ActorCritic(ValueBased):
         return ActorCriticState(actor, ensemble, actor, ensemble, Adam.of(ensemble), Adam.of(actor))
 
     def batch(self, window: Window, random: RandomNumbers, numbers: Any) -> ActorCriticBatch:
-        transitions = Transitions.of(window)
+        transitions = TransitionBatch.of(window)
         return ActorCriticBatch(transitions, jax.random.normal(random.key, transitions.actions.shape))
 
     def update(self, spec: PolicySpec, training: Training, numbers: Any) -> Update:

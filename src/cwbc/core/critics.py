@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Transitions:
+class TransitionBatch:
     """Single steps and what was logged after them."""
 
     observations: jax.Array  # [row, dimension]
@@ -44,7 +44,7 @@ class Transitions:
     )  # [row] in the mean of a loss; 0 after truncation, where no next observation was logged
 
     @classmethod
-    def of(cls, window: Window) -> Transitions:
+    def of(cls, window: Window) -> TransitionBatch:
         """The transitions of windows of two steps."""
         columns, terminated = window.columns, window.columns.extra["terminated"][:, 0]
         return cls(

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from cwbc.core import critics
-from cwbc.core.critics import Adam, Transitions, ValueBased, action_values, mlp
+from cwbc.core.critics import Adam, TransitionBatch, ValueBased, action_values, mlp
 from cwbc.core.layers import Parameters
 from cwbc.core.learners import Metrics, Update
 from cwbc.core.networks import MLP
@@ -75,13 +75,13 @@ class ImplicitQ(ValueBased):
         value = critics.initial_mlp(self.network, value_key, size, 1)
         return ImplicitQState(actor, ensemble, value, ensemble, *map(Adam.of, (ensemble, value, actor)))
 
-    def batch(self, window: Window, random: RandomNumbers, numbers: Any) -> Transitions:
-        return Transitions.of(window)
+    def batch(self, window: Window, random: RandomNumbers, numbers: Any) -> TransitionBatch:
+        return TransitionBatch.of(window)
 
     def update(self, spec: PolicySpec, training: Training, numbers: Any) -> Update:
         rate = numbers["critic_learning_rate"]
 
-        def step(state: ImplicitQState, batch: Transitions) -> tuple[ImplicitQState, Metrics]:
+        def step(state: ImplicitQState, batch: TransitionBatch) -> tuple[ImplicitQState, Metrics]:
             actions = spec.actions.encode(batch.actions)
             values = action_values(state.target_critics, batch.observations, actions).min(axis=0)
             gradients = jax.grad(self.value_loss)(state.value, batch, values, numbers)
@@ -106,14 +106,21 @@ class ImplicitQ(ValueBased):
 
         return (lambda state: state), step, (lambda state: state)
 
-    def value_loss(self, value: Parameters, batch: Transitions, values: jax.Array, numbers: Any) -> jax.Array:
+    def value_loss(
+        self, value: Parameters, batch: TransitionBatch, values: jax.Array, numbers: Any
+    ) -> jax.Array:
         """The asymmetric squared error whose minimum is an expectile of the actions' values."""
         errors = values - mlp(value, batch.observations)[:, 0]
         sides = jnp.where(errors > 0, numbers["expectile"], 1 - numbers["expectile"])
         return jnp.sum(sides * jnp.square(errors) * batch.weights)
 
     def actor_loss(
-        self, actor: Parameters, batch: Transitions, actions: jax.Array, advantages: jax.Array, numbers: Any
+        self,
+        actor: Parameters,
+        batch: TransitionBatch,
+        actions: jax.Array,
+        advantages: jax.Array,
+        numbers: Any,
     ) -> tuple[jax.Array, jax.Array]:
         """Minus the log-likelihood of logged actions, weighted by their advantage."""
         weights = jnp.minimum(jnp.exp(numbers["advantage_temperature"] * advantages), LARGEST_WEIGHT)
@@ -124,7 +131,7 @@ class ImplicitQ(ValueBased):
         return loss, jnp.sum(squares.mean(axis=-1) * batch.weights)
 
     def critic_loss(
-        self, ensemble: Parameters, batch: Transitions, actions: jax.Array, goals: jax.Array
+        self, ensemble: Parameters, batch: TransitionBatch, actions: jax.Array, goals: jax.Array
     ) -> jax.Array:
         """The squared errors of all critics, summed."""
         values = action_values(ensemble, batch.observations, actions)
