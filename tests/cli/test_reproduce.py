@@ -13,8 +13,9 @@ import pytest
 from command_line import run
 from toys import toy_data, write_toy
 
+from cwbc import data
 from cwbc.data import store
-from cwbc.grids import engine, ray_engine
+from cwbc.grids import engine, preparation, ray_engine
 from cwbc.grids.cells import Cell, Variant
 from cwbc.grids.outcomes import Failure, Results
 from cwbc.paper import ITEMS
@@ -128,7 +129,15 @@ def test_an_item_from_data_to_report(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     on_toy("max-return", tmp_path, monkeypatch)
+    read: list[str] = []
+
+    def counted(name: str, *rest: Any, **more: Any) -> Any:
+        read.append(name)
+        return data.read(name, *rest, **more)
+
+    monkeypatch.setattr(preparation, "read", counted)
     assert run("reproduce", "max-return", *TINY) == 0
+    assert len(read) == 1  # for its summary, its cells and its report
     said = capsys.readouterr().out
     (out,) = tmp_path.glob("runs/reproduce/max-return-quick-part-*")
     assert {"report.html", "summary.json", "claims.md", "seeds.csv", "max-return.md", "max-return.csv"} <= {

@@ -18,7 +18,7 @@ from cwbc.cli.options import Directory, Flag, Trackers, Whole
 from cwbc.cli.session import Session
 from cwbc.core.device import Device, default_precision, use_device
 from cwbc.core.methods import Training, seeds_of
-from cwbc.data import generated, load, store
+from cwbc.data import generated, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell
@@ -93,18 +93,19 @@ class Reproduce:
         device = self._device()  # before anything is written: the device may not exist
         reproduction.prepare(item, out, root)
         names = item.names(self.data, self.quick)
-        datasets = {name: self._summary(name, session) for name in names}
+        cache = DatasetCache()
+        datasets = {name: self._summary(name, cache, session) for name in names}
         results = Results([], [])
         if item.variants:
             precision = self.precision or default_precision(device)
             cells = item.cells(names, dataclasses.replace(extent.scale, precision=precision))
             where = "a Ray cluster" if self.engine == "ray" else f"a {device.upper()}"
             session.say(f"{item.place}: {counted(len(cells), 'cell')} on {where}, below {root}")
-            if where == "a CPU" and not self.quick and (left := self._unfinished(cells, root)):
+            if where == "a CPU" and not self.quick and (left := self._unfinished(cells, root, cache)):
                 days = "which takes days without a GPU; --quick minutes"
                 session.warn(f"{left} of them not trained yet, {days}")
-            results = self._run_cells(cells, root, session)
-        data = {short_name(name): load(name) for name in names} if item.needs_data else {}
+            results = self._run_cells(cells, root, cache, session)
+        data = {short_name(name): cache.recording(name).data for name in names} if item.needs_data else {}
         # The datasets of the claims, run or not: few with --quick, unless --datasets names others.
         whole = extent.item.names(self.data, self.quick and self.datasets is None)
         evidence = Evidence.of(results.outcomes, [short_name(name) for name in whole], data)
@@ -159,17 +160,16 @@ class Reproduce:
         use_device(None)
         return self.device or ray_engine.offered(self.address)
 
-    def _summary(self, name: str, session: Session) -> DatasetSummary:
+    def _summary(self, name: str, cache: DatasetCache, session: Session) -> DatasetSummary:
         """The summary of a dataset; a missing one of ours is generated, at D4RL's size unless `quick`."""
         with session.reading(name) as update:
             if name in generated.CATALOGUE and store.find(name) is None:
                 size = generated.DEFAULT_SIZE if self.quick else generated.FULL
                 generated.DatasetSpec.of(name, size).generate(progress=update)
-            return DatasetSummary.of(load(name))
+            return DatasetSummary.of(cache.recording(name).data)
 
-    def _unfinished(self, cells: Sequence[Cell], root: Path) -> int:
+    def _unfinished(self, cells: Sequence[Cell], root: Path, cache: DatasetCache) -> int:
         """The number of unfinished cells; refused where they are finished in another precision."""
-        cache = DatasetCache()
         left = [each.cell for each in prepare(cells, root, {}, cache) if not each.is_finished()]
         if self.precision is None and left:
             ours, other = left[0].training.precision, default_precision("gpu")
@@ -185,7 +185,7 @@ class Reproduce:
                 )
         return len(left)
 
-    def _run_cells(self, cells: Sequence[Cell], root: Path, session: Session) -> Results:
+    def _run_cells(self, cells: Sequence[Cell], root: Path, cache: DatasetCache, session: Session) -> Results:
         run: Callable[..., Results] = engine.run
         if self.engine == "ray":
             from cwbc.grids import ray_engine
@@ -193,7 +193,7 @@ class Reproduce:
             run = functools.partial(ray_engine.run, address=self.address, device=self.device)
         notes = {"command": session.command_line, "preset": "small" if self.quick else "paper"}
         with session.saving(), shown(session.console) as show:
-            options = Options(progress=show, should_stop=session.is_stopping)
+            options = Options(progress=show, should_stop=session.is_stopping, cache=cache)
             return run(cells, root, notes=notes, options=options)
 
 

@@ -71,6 +71,7 @@ class Options:
     tracking: Callable[[], Tracking] = Tracking  # returns the trackers of a cell for its training
     remark: Callable[[str], None] = lambda text: None  # called with a line about a cell
     waits: bool = True  # for other processes that work on a cell; if not, they are an error
+    cache: DatasetCache | None = None  # of the datasets that were read before
 
 
 DEFAULTS = Options()
@@ -102,7 +103,7 @@ def prepare_all(
     def reading(name: str) -> None:
         options.progress(GridProgress(len(cells), remark=activity(name)[0]))
 
-    cache = DatasetCache()
+    cache = options.cache or DatasetCache()
     prepared = prepare(cells, root, notes or {}, cache, reading)
     if root.is_dir() and not os.access(root, os.W_OK):
         left = sum(not each.is_finished() for each in prepared)

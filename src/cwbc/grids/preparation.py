@@ -31,6 +31,7 @@ from cwbc.system.progress import Progress
 from cwbc.system.tensor_files import CHECKPOINT
 
 ROOT = Path("runs/cells")
+_KEPT = 2e9  # bytes of datasets that stay in memory, should they be needed again
 _LARGEST_GROUP = 16  # more cells in one program are no faster
 
 
@@ -62,11 +63,11 @@ class Prepared:
 
 
 class DatasetCache:
-    """The datasets in use, each in memory once; unused ones are released."""
+    """The datasets of a command, each read once; unused ones are released where they take much memory."""
 
     def __init__(self, environment: str | None = None, progress: Progress | None = None) -> None:
         self._environment, self._progress = environment, progress  # of every dataset
-        self._last: Recording | None = None
+        self._kept: dict[str, Recording] = {}  # the latest last
         self._in_use: weakref.WeakValueDictionary[str, Recording] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()  # one thread per device reads
 
@@ -75,13 +76,17 @@ class DatasetCache:
         with self._lock:
             found = self._in_use.get(name)
             if found is None:
-                self._last = None  # its memory is released before the next one is read
+                self._release(_KEPT)  # before the next one is read
                 read_now = read(name, self._environment, progress=self._progress)
                 found = compatibility.fitted(read_now, acting=True)
                 if found.trusted().environment is None:
                     raise InputError(f"dataset {name} names no environment to act in; give --env ID")
-                self._in_use[name] = self._last = found
+                self._in_use[name] = self._kept[name] = found
             return found
+
+    def _release(self, most: float) -> None:
+        while sum(each.data.nbytes for each in self._kept.values()) > most:
+            del self._kept[next(iter(self._kept))]
 
 
 def prepare(
