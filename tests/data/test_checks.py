@@ -236,7 +236,8 @@ def test_names_of_columns_are_used() -> None:
         action_names=("torque",),
     )
     assert any(text.startswith("speed is 1 in every row") for text in warned(data))
-    assert (checks.observation_names(data), checks.action_names(data)) == (("speed", "height"), ("torque",))
+    assert checks.dimension_names(data, "observation") == ("speed", "height")
+    assert checks.dimension_names(data, "action") == ("torque",)
 
 
 def test_the_place_is_the_one_in_the_source() -> None:

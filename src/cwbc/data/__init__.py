@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib
 import math
 import os
+import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,15 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["SOURCES", "activity", "is_reserved", "load", "read", "stored_name"]
 
 NO_ENVIRONMENT = "none"
-_READERS = {
-    "hdf5": ("hdf5", "read"),
-    "npz": ("arrays", "read_npz"),
-    "parquet": ("arrow", "read_parquet"),
-    "csv": ("arrow", "read_csv"),
-}  # the module of data.formats and its function
-_SIGNATURES = {b"\x89HDF": "hdf5", b"PAR1": "parquet", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+_HDF5, _NPZ, _PARQUET, _CSV = "hdf5:read", "arrays:read_npz", "arrow:read_parquet", "arrow:read_csv"
+_SIGNATURES = {b"\x89HDF": _HDF5, b"PAR1": _PARQUET, b"PK\x03\x04": _NPZ, b"PK\x05\x06": _NPZ}
 _SUFFIXES = {
-    ".hdf5": "hdf5", ".h5": "hdf5", ".npz": "npz", ".parquet": "parquet", ".csv": "csv", ".tsv": "csv"
+    ".hdf5": _HDF5, ".h5": _HDF5, ".npz": _NPZ, ".parquet": _PARQUET, ".csv": _CSV, ".tsv": _CSV
 }  # fmt: skip
 _COMPRESSED = (".gz", ".bz2", ".zst")
 _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
@@ -69,8 +64,8 @@ def read(
         if (source := _source_of(name)) is None:
             raise _unknown(name)
         if options != BY_NAME and (source is not _FILES or minari.is_dataset(Path(name))):
-            roles = f"the columns of {name} have their roles already"
-            raise InputError(f"{roles}; column options are for tables only")
+            only = "column options are for tables only"
+            raise InputError(f"the columns of {name} have their roles already; {only}")
         recording = source.read(name, options, progress)
     data = recording.data
     if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
@@ -140,9 +135,8 @@ def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> 
 
         recording = reader.read(path)
     else:
-        module, function = _READERS["parquet" if path.is_dir() else _format(path)]
-        reading = getattr(importlib.import_module(f"cwbc.data.formats.{module}"), function)
-        recording = reading(path, options, progress)
+        reader_name = _PARQUET if path.is_dir() else _reader_name(path)
+        recording = pkgutil.resolve_name(f"cwbc.data.formats.{reader_name}")(path, options, progress)
     data = recording.data
     if data.environment is not None:
         return recording
@@ -151,8 +145,8 @@ def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> 
     return dataclasses.replace(recording, data=data)
 
 
-def _format(path: Path) -> str:
-    """The format of a file by its first bytes, or else by its name."""
+def _reader_name(path: Path) -> str:
+    """The reader of a file's format, which its first bytes imply, or else its name."""
     from cwbc.data.formats.protection import check_regular
 
     check_regular(path)
@@ -165,16 +159,14 @@ def _format(path: Path) -> str:
     if found := _SIGNATURES.get(start) or _SUFFIXES.get(suffix):
         return found
     if suffix in (".pkl", ".pickle", ".pt") or start[:2] in _PICKLES:
-        raise InputError(
-            f"{path} looks like a pickle, which runs code when it is loaded, and is never read; "
-            "write its arrays with numpy.savez"
-        )
+        why = "which runs code when it is loaded, and is never read"
+        raise InputError(f"{path} looks like a pickle, {why}; write its arrays with numpy.savez")
     raise InputError(f"{path}: unknown format; expected HDF5, NPZ, Parquet (.parquet) or CSV (.csv)")
 
 
 def _folder_hint(name: str) -> str | None:
-    hint = f"{name} is a folder with neither Parquet files nor a Minari dataset in it"
-    return hint if Path(name).is_dir() else None
+    is_folder = Path(name).is_dir()
+    return f"{name} is a folder with neither Parquet files nor a Minari dataset in it" if is_folder else None
 
 
 # Files and folders of the user: HDF5, NPZ, Parquet, CSV, or in Minari's layout.

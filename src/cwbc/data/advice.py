@@ -27,60 +27,51 @@ def advice(statistics: Statistics, dataset: str | None = None) -> list[str]:
 
 def _on_episodes(s: Statistics) -> Iterator[str]:
     if s.lengths.max == 1:
-        yield (
-            "Every episode is a single step. If that is wrong, check how the episode ends are marked; "
-            "if it is right, dt has no past to attend to, and rvs is enough."
-        )
+        wrong = "If that is wrong, check how the episode ends are marked"
+        right = "if it is right, dt has no past to attend to, and rvs is enough"
+        yield f"Every episode is a single step. {wrong}; {right}."
     if s.returns.equal:
         about = "" if s.returns.min == s.returns.best else "about "
         who = "The only episode returns" if s.episodes == 1 else f"All {s.episodes:,} episodes return"
-        yield (
-            f"{who} {about}{amount(s.returns.best)}: no return is better or worse than another, so "
-            f"{NOTHING_TO_LEARN}. Plain bc is the right choice."
-        )
+        why = f"no return is better or worse than another, so {NOTHING_TO_LEARN}"
+        yield f"{who} {about}{amount(s.returns.best)}: {why}. Plain bc is the right choice."
     if s.episodes < FEW_EPISODES:
         count = counted(s.episodes, "episode")
         yield f"Only {count}: percentiles, bins and all that is learned rest on very little."
     unfinished = s.unfinished_steps / (s.steps + s.unfinished_steps)
     if unfinished >= MISSING_ENDS:
-        yield (
-            f"{_fraction(unfinished)} of the steps are excluded, as no episode end follows them. "
-            "Are ends missing in the source?"
-        )
+        excluded = f"{_fraction(unfinished)} of the steps are excluded, as no episode end follows them"
+        yield f"{excluded}. Are ends missing in the source?"
 
 
 def _on_sampling(s: Statistics) -> Iterator[str]:
     """Which trajectories are sampled with and without weighting."""
+    mean, weighted_mean = s.by_length.mean_return, s.by_return.mean_return
+    temperature, best = amount(s.temperature), amount(s.returns.best)
     if _outlier(s):
-        what = f"it returns {amount(s.returns.best)}, the next {amount(s.returns.next_best or 0.0)}."
-        remedy = "Is it genuine?"
-        if s.by_return.top_fraction >= NOTABLE:
-            fraction = _fraction(s.by_return.top_fraction)
-            remedy = (
-                f"Weighting samples it {fraction} of the time; a larger --smoothing or --temperature less."
-            )
+        what = f"it returns {best}, the next {amount(s.returns.next_best or 0.0)}."
+        less = "of the time; a larger --smoothing or --temperature less."
+        samples = f"Weighting samples it {_fraction(s.by_return.top_fraction)} {less}"
+        remedy = samples if s.by_return.top_fraction >= NOTABLE else "Is it genuine?"
         yield f"One episode has a far higher return than the rest: {what} {remedy}"
     weighted, plain = s.by_return.effective_sample_size, s.by_length.effective_sample_size
     # Where few episodes are good, sampling these few is the point.
     if weighted < FEW_EPISODES and weighted <= plain / 2 and not (_outlier(s) or _rare(s) or _ties(s)):
-        yield (
-            f"With weighting, the effective sample size is only {counted(round(weighted), 'episode')}, "
-            f"not {plain:,.0f}. A --temperature above {amount(s.temperature)} prefers high returns less, "
-            f"a --smoothing above {s.weighting.smoothing:g} prefers rare returns less."
-        )
+        size = f"the effective sample size is only {counted(round(weighted), 'episode')}, not {plain:,.0f}"
+        smoothing = f"a --smoothing above {s.weighting.smoothing:g} prefers rare returns less"
+        higher = f"A --temperature above {temperature} prefers high returns less"
+        yield f"With weighting, {size}. {higher}, {smoothing}."
     if s.scores is not None and _expert_is_ood(s):
-        yield (
-            f"The expert return, {amount(s.scores.expert_return)}, exceeds the best in the dataset, "
-            f"{amount(s.returns.best)}. On such a target, plain rvs tends to collapse; +c prevents that."
+        exceeds = (
+            f"The expert return, {amount(s.scores.expert_return)}, exceeds the best in the dataset, {best}"
         )
+        yield f"{exceeds}. On such a target, plain rvs tends to collapse; +c prevents that."
     if not _outlier(s):
         yield from _on_top(s)
-    if s.by_return.mean_return < s.by_length.mean_return - 0.02 * s.returns.range:
-        yield (
-            f"Weighting lowers the mean return of the sampled trajectories, from "
-            f"{amount(s.by_length.mean_return)} to {amount(s.by_return.mean_return)}. A --temperature below "
-            f"{amount(s.temperature)} prefers high returns more."
-        )
+    if weighted_mean < mean - 0.02 * s.returns.range:
+        lowers = f"lowers the mean return of the sampled trajectories, from {amount(mean)}"
+        lower = f"A --temperature below {temperature} prefers high returns more"
+        yield f"Weighting {lowers} to {amount(weighted_mean)}. {lower}."
 
 
 def _on_top(s: Statistics) -> Iterator[str]:
@@ -89,10 +80,8 @@ def _on_top(s: Statistics) -> Iterator[str]:
     with_weighting = _fraction(s.by_return.top_fraction)
     sampled = f"{_fraction(plain)} of the samples without weighting, {with_weighting} with it"
     if _rare(s):
-        yield (
-            f"{_of_episodes(s.noise.episodes, s)} a return above the min, {amount(s.returns.min)}; the "
-            f"regularizer adds noise to no others. The best are {sampled}."
-        )
+        above = f"{_of_episodes(s.noise.episodes, s)} a return above the min, {amount(s.returns.min)}"
+        yield f"{above}; the regularizer adds noise to no others. The best are {sampled}."
     elif _ties(s):
         tied = f"{s.returns.at_best:,} of {s.episodes:,} episodes"
         what = f"The top 5{PERCENT} tie at {amount(s.returns.best)}: {tied}"
@@ -104,26 +93,20 @@ def _on_top(s: Statistics) -> Iterator[str]:
         near = f"{_of_episodes(s.returns.top, s)} a return near the best (within a tenth of the range)"
         yield f"{near}: {sampled}."
     elif plain >= 0.5 and gain > -NOTABLE:
-        yield (
-            f"{_fraction(plain)} of the steps are from episodes near the best return already: "
-            "weighting changes little."
-        )
+        already = f"{_fraction(plain)} of the steps are from episodes near the best return already"
+        yield f"{already}: weighting changes little."
 
 
 def _on_returns(s: Statistics) -> Iterator[str]:
     if s.noise.noise <= 0:
         yield "With a noise of 0 the regularizer uses the best return as the target and never more."
     if s.noise.episodes < FEW_NOISY and s.episodes >= FEW_EPISODES and not _rare(s):
-        yield (
-            f"The regularizer adds noise to {counted(s.noise.episodes, 'episode')} only; "
-            f"a --percentile below {s.regularizer.percentile:g} includes more."
-        )
+        more = f"a --percentile below {s.regularizer.percentile:g} includes more"
+        yield f"The regularizer adds noise to {counted(s.noise.episodes, 'episode')} only; {more}."
     if s.returns.mean - s.by_length.mean_return > NOTABLE * s.returns.range:
-        yield (
-            "High returns are in short episodes, and sampling by length sees few of them: the mean return is "
-            f"{amount(s.by_length.mean_return)} sampled by length, {amount(s.returns.mean)} per episode. "
-            "Weighting by return ignores the length."
-        )
+        means = f"{amount(s.by_length.mean_return)} sampled by length, {amount(s.returns.mean)} per episode"
+        few = "High returns are in short episodes, and sampling by length sees few of them"
+        yield f"{few}: the mean return is {means}. Weighting by return ignores the length."
     if s.returns.best <= 0:
         yield f"No return is above zero: a higher target is a smaller loss, {amount(s.returns.best)} at best."
     if s.rewards.constant:
@@ -132,10 +115,8 @@ def _on_returns(s: Statistics) -> Iterator[str]:
 
 def _on_dimensions(s: Statistics) -> Iterator[str]:
     if constant := [each.name for each in s.observations if each.constant]:
-        yield (
-            f"{_never('change', 'observation', constant)}: they have no information, and a change while "
-            "acting would be out of distribution."
-        )
+        effect = "they have no information, and a change while acting would be out of distribution"
+        yield f"{_never('change', 'observation', constant)}: {effect}."
     if constant := [each.name for each in s.actions if each.constant]:
         yield f"{_never('change', 'action', constant)}: every policy will output only that."
     elif never := [str(action) for action, count in enumerate(s.action_counts) if not count]:
@@ -143,10 +124,8 @@ def _on_dimensions(s: Statistics) -> Iterator[str]:
     reach = {each.name: max(-each.min, each.max) for each in s.actions}
     if reach and max(reach.values()) > 1 + 1e-6:
         widest = max(reach, key=lambda name: reach[name])
-        yield (
-            f"Actions reach {amount(reach[widest])} ({widest}), beyond [−1, 1]: policies act on the scale of "
-            "the data, and an environment with narrower bounds clips them."
-        )
+        scale = "policies act on the scale of the data, and an environment with narrower bounds clips them"
+        yield f"Actions reach {amount(reach[widest])} ({widest}), beyond [−1, 1]: {scale}."
 
 
 def _on_environment(s: Statistics) -> Iterator[str]:
@@ -161,27 +140,24 @@ def _on_environment(s: Statistics) -> Iterator[str]:
         else:
             yield f"{known} (rvs is conditioned on the return-to-go per remaining step)."
     elif s.lengths.max > s.time_limit:
-        yield (
-            f"Episodes have up to {s.lengths.max:,} steps, but the time limit of "
-            f"{s.environment or 'the environment'} is {s.time_limit:,}. Is it the right one?"
-        )
+        limit = f"the time limit of {s.environment or 'the environment'} is {s.time_limit:,}"
+        yield f"Episodes have up to {s.lengths.max:,} steps, but {limit}. Is it the right one?"
 
 
 def _next(s: Statistics, dataset: str) -> str:
     name = shlex.quote(dataset)
     if s.returns.equal:
         return f"Next: `cwbc {'compare' if s.environment else 'train'} {name} bc`"
-    options = _given(s.weighting, ByReturn()) + _given(s.regularizer, Conservative())
+    options = ""
     if s.environment is not None and ":" in s.environment:  # a module, which no file may choose to import
-        options = f" --env {shlex.quote(s.environment)}{options}"
+        options = f" --env {shlex.quote(s.environment)}"
+    for choice, default in ((s.weighting, ByReturn()), (s.regularizer, Conservative())):
+        for field, value in vars(choice).items():
+            if value != vars(default)[field]:
+                options += f" --{field.replace('_', '-')} {value}"
     if s.environment is None:
         return f"Next: `cwbc train {name} rvs+cwbc{options}`"
     return f"Next: `cwbc compare {name} rvs rvs+cwbc{options}` shows the effect of weighting and regularizer."
-
-
-def _given(choice: ByReturn | Conservative, default: ByReturn | Conservative) -> str:
-    changed = {name: value for name, value in vars(choice).items() if value != vars(default)[name]}
-    return "".join(f" --{name.replace('_', '-')} {value}" for name, value in changed.items())
 
 
 def _outlier(s: Statistics) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +52,11 @@ def has_images(data: Trajectories) -> bool:
     return data.observations.ndim > 2
 
 
-def observation_names(data: Trajectories) -> tuple[str, ...]:
-    """The name of each observation dimension; one for images."""
-    return data.observation_names or _numbered("observations", data.observations)
-
-
-def action_names(data: Trajectories) -> tuple[str, ...]:
-    """The name of each action dimension."""
-    return data.action_names or _numbered("actions", data.actions)
-
-
-def _numbered(name: str, array: NDArray[Any]) -> tuple[str, ...]:
-    return tuple(f"{name}[{i}]" for i in range(array.shape[1])) if array.ndim == 2 else (name,)
+def dimension_names(data: Trajectories, of: Literal["observation", "action"]) -> tuple[str, ...]:
+    """The name of each dimension of observations or actions; images and discrete actions have one."""
+    given: tuple[str, ...] = getattr(data, f"{of}_names")
+    shape = getattr(data, f"{of}s").shape
+    return given or (tuple(f"{of}s[{i}]" for i in range(shape[1])) if len(shape) == 2 else (f"{of}s",))
 
 
 def equal_returns(data: Trajectories) -> Iterator[Issue]:
@@ -104,7 +97,7 @@ def _errors(recording: Recording) -> Iterator[Issue]:
             yield origin.issue("error", what, remedy, data.starts, steps, name, array[steps, column])
     if not data.discrete:
         return
-    name, count = action_names(data)[0], data.action_count or MOST_ACTIONS
+    name, count = dimension_names(data, "action")[0], data.action_count or MOST_ACTIONS
     if count > MOST_ACTIONS:
         what, remedy = f"there are {count:,} discrete actions", f"at most {MOST_ACTIONS:,} are supported"
         yield Issue("error", what, remedy)
@@ -122,9 +115,9 @@ def _float_columns(recording: Recording) -> Iterator[tuple[tuple[str, ...], NDAr
     """The names and values [step, dimension] of observations, actions and rewards that are no integers."""
     data = recording.data
     if not has_images(data):
-        yield observation_names(data), data.observations
+        yield dimension_names(data, "observation"), data.observations
     if not data.discrete:
-        yield action_names(data), data.actions
+        yield dimension_names(data, "action"), data.actions
     yield (recording.origin.reward_name,), data.rewards[:, None]
 
 
@@ -154,7 +147,7 @@ def _warnings(recording: Recording) -> Iterator[Issue]:
 def _discrete_actions(data: Trajectories) -> Iterator[Issue]:
     if data.action_count is not None:
         return
-    name, seen = action_names(data)[0], np.unique(data.actions)
+    name, seen = dimension_names(data, "action")[0], np.unique(data.actions)
     if data.action_size > _MANY_ACTIONS:
         what = f"{name} is read as one of {data.action_size:,} discrete actions"
         yield Issue("warning", what, "--action-kind continuous reads it as a number", name)
@@ -166,7 +159,7 @@ def _discrete_actions(data: Trajectories) -> Iterator[Issue]:
 
 def _continuous_actions(recording: Recording) -> Iterator[Issue]:
     """Actions out of bounds; and one that is always an integer, which is likely discrete."""
-    data, names = recording.data, action_names(recording.data)
+    data, names = recording.data, dimension_names(recording.data, "action")
     low, high = np.full((2, len(names)), [[-1.0], [1.0]])
     whose, remedy = "", "the policy stays in the range of the data; many tools expect [-1, 1]"
     if data.action_bounds is not None:
@@ -189,7 +182,7 @@ def _continuous_actions(recording: Recording) -> Iterator[Issue]:
 def _constant_observations(data: Trajectories) -> Iterator[Issue]:
     first = data.observations[0]
     for column in np.flatnonzero(data.observations.min(axis=0) == data.observations.max(axis=0)):
-        name = observation_names(data)[column]
+        name = dimension_names(data, "observation")[column]
         narrow = ", at the precision of float32" if abs(first[column]) >= 2**24 else ""
         what = f"{name} is {first[column]:g} in every row{narrow}"
         yield Issue("warning", what, "a constant observation has no information", name, data.steps)
@@ -197,7 +190,7 @@ def _constant_observations(data: Trajectories) -> Iterator[Issue]:
 
 def _constant_images(data: Trajectories) -> Iterator[Issue]:
     """Images that are all the same, or whose channels seem to be first."""
-    name, (height, width, channels) = observation_names(data)[0], data.observations.shape[1:]
+    name, (height, width, channels) = dimension_names(data, "observation")[0], data.observations.shape[1:]
     if all((block == data.observations[0]).all() for _, block in blocks(data.observations)):
         what = f"{name} is the same image in every row"
         yield Issue("warning", what, "it has no information", name, data.steps)

@@ -43,24 +43,14 @@ class Published:
 
     def url(self) -> str:
         """Its address: at the mirror that the environment variable names, else at the host."""
-        base = os.environ.get(MIRROR) or HOST
-        return f"{base.rstrip('/')}/{self.file}"
-
-
-def find(name: str) -> Published | None:
-    """The dataset of this name, in the store's spelling (d4rl/hopper/medium-v2) or D4RL's."""
-    return _BY_NAME.get(name)
+        return f"{(os.environ.get(MIRROR) or HOST).rstrip('/')}/{self.file}"
 
 
 def environment_of(file: str, observation_size: int, action_size: int) -> str | None:
     """The robot that the name of a file starts with, if its data has these dimensions."""
-    robot = file.replace("_", "-").split("-")[0].lower()
-    for each in CATALOGUE:
-        # The robot alone does not identify a maze.
-        fits = (each.observation_size, each.action_size) == (observation_size, action_size)
-        if fits and "/" not in each.environment and each.d4rl_name.startswith(f"{robot}-"):
-            return each.environment
-    return None
+    robot = file.replace("_", "-").split("-")[0].lower()  # which alone does not identify a maze
+    environment, sizes = _ROBOTS.get(robot, (None, ()))
+    return environment if sizes == (observation_size, action_size) else None
 
 
 def _download(
@@ -76,8 +66,7 @@ def _download(
     with store.place(published.name, overwrite) as folder:
         part = folder / store.PART
         # A copy may be compressed differently, but not be another file altogether.
-        most = {} if published.bytes is None else {"most": 2 * published.bytes}
-        network.download(url, part, progress, **most)
+        network.download(url, part, progress, most=2 * (published.bytes or network.MOST // 2))
         first = store.readable(published.name)
         with part.open("rb") as file:
             file_hash = hashlib.file_digest(file, "sha256").hexdigest()
@@ -85,11 +74,11 @@ def _download(
             data = read(published, part).trusted()
             hashes = (first.download_hash, first.content_hash) if first else ()
             if first and file_hash not in hashes and data.content_hash not in hashes:
+                which = f"that was downloaded first, on {first.created[:10]} from {first.source}"
+                remedy = f"run `cwbc data remove {published.name}` before downloading it"
                 raise InputError(
-                    f"this is not the {published.d4rl_name} that was downloaded first, on "
-                    f"{first.created[:10]} from {first.source}: its data differs (SHA-256 {file_hash[:16]}). "
-                    "The first one stays; if the new one is right, run "
-                    f"`cwbc data remove {published.name}` before downloading it"
+                    f"this is not the {published.d4rl_name} {which}: its data differs (SHA-256 "
+                    f"{file_hash[:16]}). The first one stays; if the new one is right, {remedy}"
                 )
         except InputError as error:
             network.discard(part)  # complete, and wrong: resuming it would not help
@@ -128,41 +117,35 @@ def _up_to_goal(data: Trajectories) -> Trajectories:
     reached = goals < ends
     lengths = np.where(reached, goals + 1, ends) - data.starts
     used = data.timesteps < np.repeat(lengths, data.lengths)
-    return dataclasses.replace(
-        data,
-        observations=data.observations[used],
-        actions=data.actions[used],
-        rewards=data.rewards[used],
-        starts=np.cumsum(lengths) - lengths,
-        lengths=lengths,
-        terminated=reached,
-    )
+    arrays = {name: getattr(data, name)[used] for name in ("observations", "actions", "rewards")}
+    starts = np.cumsum(lengths) - lengths
+    return dataclasses.replace(data, **arrays, starts=starts, lengths=lengths, terminated=reached)
 
 
 def verify(published: Published, data: Trajectories) -> None:
     """Refuse data that cannot be what was published under this name."""
     observations, actions = data.observations.shape[1], 0 if data.discrete else data.action_size
     slack, about = (0, "") if published.exact else (published.transitions // 100, "about ")
-    wrong = []
-    if observations != published.observation_size or data.observations.ndim != 2:
-        wrong.append(f"{observations} observation dimensions, expected {published.observation_size}")
-    if actions != published.action_size:
-        kind = "discrete actions" if data.discrete else f"{actions} action dimensions"
-        wrong.append(f"{kind}, expected {published.action_size}")
-    if abs(data.steps - published.transitions) > slack:
-        wrong.append(f"{data.steps:,} steps in finished episodes, expected {about}{published.transitions:,}")
-    if wrong:
-        raise InputError(
-            f"this is not {published.d4rl_name}: it has {' and '.join(wrong)}; `cwbc data import FILE "
-            "--name NAME` reads any file of D4RL's layout under a name of your own"
+    kind = "discrete actions" if data.discrete else f"{actions} action dimensions"
+    found = {
+        f"{observations} observation dimensions, expected {published.observation_size}":
+            observations == published.observation_size and data.observations.ndim == 2,
+        f"{kind}, expected {published.action_size}": actions == published.action_size,
+        f"{data.steps:,} steps in finished episodes, expected {about}{published.transitions:,}":
+            abs(data.steps - published.transitions) <= slack,
+    }  # fmt: skip
+    if wrong := " and ".join(what for what, right in found.items() if not right):
+        instead = (
+            "`cwbc data import FILE --name NAME` reads any file of D4RL's layout under a name of your own"
         )
+        raise InputError(f"this is not {published.d4rl_name}: it has {wrong}; {instead}")
 
 
 # D4RL's v2 data was recorded with mujoco-py; Gymnasium's v4 rules are the closest to it.
 _ROBOTS = {
-    "hopper": ("Hopper-v4", 11, 3),
-    "walker2d": ("Walker2d-v4", 17, 6),
-    "halfcheetah": ("HalfCheetah-v4", 17, 6),
+    "hopper": ("Hopper-v4", (11, 3)),
+    "walker2d": ("Walker2d-v4", (17, 6)),
+    "halfcheetah": ("HalfCheetah-v4", (17, 6)),
 }
 # Files: D4RL's own list of addresses, d4rl/infos.py in github.com/Farama-Foundation/D4RL.
 # Sizes: TensorFlow Datasets' checksums of the same addresses.
@@ -196,9 +179,8 @@ _MAZE2D = {"umaze": 1_000_000, "medium": 2_000_000, "large": 4_000_000}  # trans
 def _catalogue() -> Iterator[Published]:
     for robot, kind, transitions, exact, size in _LOCOMOTION:
         file = f"gym_mujoco_v2/{robot}_{kind.replace('-', '_')}-v2.hdf5"
-        environment, observations, actions = _ROBOTS[robot]
-        name, sizes = f"{robot}-{kind}-v2", (observations, actions)
-        yield Published(name, file, environment, transitions, *sizes, exact, size)
+        environment, sizes = _ROBOTS[robot]
+        yield Published(f"{robot}-{kind}-v2", file, environment, transitions, *sizes, exact, size)
     for kind, maze, starts, goals, bytes in _ANTMAZE:
         name = f"antmaze-{kind}-v2"
         file = f"ant_maze_v2/Ant_maze_{maze}_noisy_multistart_{starts}_multigoal_{goals}_sparse_fixed.hdf5"
@@ -213,6 +195,7 @@ def _catalogue() -> Iterator[Published]:
 
 CATALOGUE = tuple(_catalogue())
 _BY_NAME = {name: each for each in CATALOGUE for name in (each.name, each.d4rl_name)}
+find = _BY_NAME.get  # by its name in the store (d4rl/hopper/medium-v2), or D4RL's
 
 
 def _offers() -> Iterator[Offer]:

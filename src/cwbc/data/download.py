@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20  # bytes: the most in memory at once, and the least that counts as progress
 _LONGEST_WAIT = 60.0  # seconds between two attempts, even where a server requests more
 _SLOWEST = 1 << 10  # bytes per second, averaged over the timeout; any slower, and a file takes days
-_MOST = 4 << 30  # bytes of a file of unknown size
+MOST = 4 << 30  # bytes of a file of unknown size
 _TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})  # answers after which another attempt may succeed
 _clock = time.monotonic
 _ELSEWHERE = "give another address with --url URL, or a mirror of the host in CWBC_D4RL_MIRROR"
@@ -43,7 +43,7 @@ def download(
     attempts: int = 5,
     pause: float = 1.0,
     timeout: float = 30.0,
-    most: int = _MOST,
+    most: int = MOST,
 ) -> None:
     """Complete the file at `path` to what `url` serves, resuming an interrupted transfer.
 
@@ -74,8 +74,7 @@ def download(
                 rest = f"{have:,}{whole} bytes arrived: the same command resumes the download"
                 nothing = f"nothing arrived that can be resumed: try again later, or {_ELSEWHERE}"
                 raise InputError(f"{url}: {error}; {rest if part else nothing}") from error
-            wait = max(pause * 2 ** max(failures - 1, 0), error.wait)
-            time.sleep(min(wait, _LONGEST_WAIT))
+            time.sleep(min(max(pause * 2 ** max(failures - 1, 0), error.wait), _LONGEST_WAIT))
 
 
 def discard(path: Path) -> None:
@@ -140,8 +139,7 @@ def _attempt(url: str, path: Path, report: Progress, timeout: float, most: int) 
     with _opened(urllib.request.Request(url, headers=headers), timeout) as response:
         encoding = response.headers["Content-Encoding"] or "identity"
         if encoding != "identity":
-            what = f"comes compressed ({encoding}), though requested uncompressed"
-            raise InputError(f"{url} {what}; {_ELSEWHERE}")
+            raise _refused(url, f"comes compressed ({encoding}), though requested uncompressed")
         if response.status in (206, 416):
             part = part and part.resumed(have, response.headers)
         else:  # the whole: 200, and None for file://
@@ -164,7 +162,7 @@ def _opened(request: urllib.request.Request, timeout: float) -> Any:
         with error:
             answer = " ".join(f"{error.code} {error.reason}".split())  # urllib adds lines of its own
         if error.code not in _TEMPORARY:
-            raise InputError(f"{url} answered {answer}; {_ELSEWHERE}") from error
+            raise _refused(url, f"answered {answer}") from error
         asked = error.headers["Retry-After"] or ""
         wait = float(asked) if asked.isdecimal() else 0.0
         with contextlib.suppress(ValueError):  # it is no date
@@ -175,8 +173,12 @@ def _opened(request: urllib.request.Request, timeout: float) -> Any:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         if local:
-            raise InputError(f"{url} cannot be read: {reason}; {_ELSEWHERE}") from error
+            raise _refused(url, f"cannot be read: {reason}") from error
         raise _interrupted(reason, timeout) from error
+
+
+def _refused(url: str, what: str) -> InputError:
+    return InputError(f"{url} {what}; {_ELSEWHERE}")
 
 
 def _interrupted(reason: object, timeout: float) -> _InterruptedError:
@@ -210,8 +212,7 @@ def _receive(
         while total is None or done < total:
             if max(done, total or 0) > most:
                 discard(path)
-                what = f"has more than the {most:,} bytes that are expected"
-                raise InputError(f"{part.url} {what}; {_ELSEWHERE}")
+                raise _refused(part.url, f"has more than the {most:,} bytes that are expected")
             try:
                 # Not read(): it waits for all of the size, and a slow line would show nothing for minutes.
                 block = response.read1(_BLOCK if total is None else min(_BLOCK, total - done))
@@ -238,8 +239,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if urlsplit(newurl).scheme not in ("http", "https"):
-            what = f"redirects to {newurl!r}, which is no web address"
-            raise InputError(f"{req.full_url} {what}; {_ELSEWHERE}")
+            raise _refused(req.full_url, f"redirects to {newurl!r}, which is no web address")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -248,10 +248,8 @@ def _address(url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme == "file" or (parts.scheme in ("http", "https") and parts.hostname):
             return quote(url, safe="!#$%&'()*+,/:;=?@[]~")
-    raise InputError(
-        f"cannot download from {url!r}: an address starts with http:// or https://, "
-        "or with file:/// for a file on this machine"
-    )
+    starts = "http:// or https://, or with file:/// for a file on this machine"
+    raise InputError(f"cannot download from {url!r}: an address starts with {starts}")
 
 
 def _note(path: Path) -> Path:

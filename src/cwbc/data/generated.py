@@ -53,10 +53,8 @@ class DatasetSpec:
         if folder is None and name not in CATALOGUE:
             raise unknown("dataset to generate", name, CATALOGUE)
         if parts is None:
-            raise InputError(
-                f"{name!r} does not name what to generate; a name is like pendulum/medium-replay-v0, with "
-                f"{', '.join(QUALITIES[:-1])} or {QUALITIES[-1]}"
-            )
+            like = f"pendulum/medium-replay-v0, with {', '.join(QUALITIES[:-1])} or {QUALITIES[-1]}"
+            raise InputError(f"{name!r} does not name what to generate; a name is like {like}")
         if folder is not None and is_reserved(first):
             other = "/".join(("my", *name.split("/")[1:]))
             raise InputError(f"names below {first}/ are reserved; choose another, such as {other}")
@@ -66,8 +64,8 @@ class DatasetSpec:
         full = _FULL_SIZES.get(quality, replay)
         steps = full if size == FULL else int(size) if str(size).replace("_", "").isdecimal() else 0
         if not 1 <= steps <= _MOST_STEPS:
-            most = f"at most {_MOST_STEPS:,}, or {FULL}"
-            raise InputError(f"--size must be a number of steps, {most}; got {size}")
+            wanted = f"a number of steps, at most {_MOST_STEPS:,}, or {FULL}"
+            raise InputError(f"--size must be {wanted}; got {size}")
         command = f"cwbc data make {name} --size {steps}"
         if folder is not None:
             # The comment distinguishes these policies from later ones in the same folder.
@@ -104,10 +102,6 @@ def generated_steps(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _hint(name: str) -> str | None:
-    return str(unknown("dataset", name, CATALOGUE)) if name.startswith("cwbc/") else None
-
-
 SOURCE = DatasetSource(
     key="makeable",
     headings=("generated in seconds, by `cwbc data make` or on first use",),
@@ -115,7 +109,7 @@ SOURCE = DatasetSource(
     names=lambda: CATALOGUE,
     has=lambda name: name in CATALOGUE,
     read=lambda name, options, progress: DatasetSpec.of(name).generate(progress=progress).read(),
-    hint=_hint,
+    hint=lambda name: str(unknown("dataset", name, CATALOGUE)) if name.startswith("cwbc/") else None,
     activity=("generating", "steps"),
     reserved=True,
 )

@@ -12,7 +12,7 @@ from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ConditionSc
 from cwbc.core.regularizers import Conservative
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByLength, ByReturn
-from cwbc.data.checks import action_names, are_equal, has_images, observation_names, terminated_at_longest
+from cwbc.data.checks import are_equal, dimension_names, has_images, terminated_at_longest
 
 PERCENTS = (0, 5, 25, 50, 75, 90, 95, 100)
 TOP = 0.1  # the fraction of the return range below the best that is called the top
@@ -184,9 +184,10 @@ class DatasetStatistics:
         """The statistics of a dataset, with the effect of these two choices."""
         bins = weighting.bins if data.lowest < data.best else 1  # one when all returns are equal
         lengths, terminated = data.lengths, int(data.terminated.sum())
+        span = (int(lengths.min()), float(np.median(lengths)), int(lengths.max()))
         ends = (terminated, data.episodes - terminated, terminated_at_longest(data))
-        edges, member = np.linspace(data.lowest, data.best, bins + 1), weighting.members(data)
-        images = has_images(data)
+        member, images = weighting.members(data), has_images(data)
+        vectors = data.observations.reshape(-1, 1) if images else data.observations
 
         def sampling(p: NDArray[np.float64]) -> SamplingStatistics:
             in_bins = np.bincount(member, weights=p, minlength=bins).tolist()
@@ -197,20 +198,13 @@ class DatasetStatistics:
         source: Literal["percentile", "return range"] = "percentile" if higher < data.best else "return range"
         task = data.task
         low, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
-        facts = (
-            "name", "environment", "episodes", "steps", "unfinished_steps", "horizon", "time_limit",
-            "discrete",
-        )  # fmt: skip
+        facts = "name environment episodes steps unfinished_steps horizon time_limit discrete"
         return cls(
-            **{name: getattr(data, name) for name in facts},
-            lengths=LengthStatistics(
-                int(lengths.min()), float(np.median(lengths)), int(lengths.max()), *ends
-            ),
+            **{name: getattr(data, name) for name in facts.split()},
+            lengths=LengthStatistics(*span, *ends),
             image_shape=data.observations.shape[1:] if images else (),
-            observations=_dimensions(
-                data.observations.reshape(-1, 1) if images else data.observations, observation_names(data)
-            ),
-            actions=() if data.discrete else _dimensions(data.actions, action_names(data)),
+            observations=_dimensions(vectors, dimension_names(data, "observation")),
+            actions=() if data.discrete else _dimensions(data.actions, dimension_names(data, "action")),
             action_counts=_counts(data.actions, data.action_size) if data.discrete else (),
             rewards=_dimensions(data.rewards[:, None], ("rewards",))[0],
             returns=ReturnStatistics.of(data),
@@ -219,7 +213,7 @@ class DatasetStatistics:
             weighting=weighting,
             temperature=float(weighting.resolved_temperature(data.returns)),
             temperature_source=source if weighting.temperature is None else "given",
-            bin_edges=tuple(edges.tolist()),
+            bin_edges=tuple(np.linspace(data.lowest, data.best, bins + 1).tolist()),
             bin_episodes=_counts(member, bins),
             by_length=sampling(ByLength().probabilities(data)),
             by_return=sampling(weighting.probabilities(data)),

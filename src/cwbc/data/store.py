@@ -34,12 +34,6 @@ _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]+")
 _FORMAT = 1  # of the manifest
 _LONGEST = 100  # letters of a name; folders take no more than 255
 _FILE = re.compile(r"[0-9a-f]{16}\.hdf5")  # the files that adopt writes
-# What the file of a dataset does not contain, and what of it is listed without opening the file.
-_DESCRIBED = (
-    "name", "environment", "time_limit", "action_count", "unfinished_steps", "observation_names",
-    "action_names",
-)  # fmt: skip
-_LISTED = ("content_hash", "episodes", "steps", "lowest", "best")
 
 
 def contained(name: str) -> str:
@@ -95,10 +89,12 @@ class Entry:
         from cwbc.data.issues import Origin
 
         try:
-            data = hdf5.read(self.path).data.described(**{key: getattr(self, key) for key in _DESCRIBED})
-            found, expected = data.content_hash[:12], self.content_hash[:12]
-            if data.content_hash != self.content_hash:
-                raise InputError(f"{self.path} has the hash {found}, expected {expected}")
+            data = hdf5.read(self.path).data
+            # What its file does not contain.
+            fields = {field.name for field in dataclasses.fields(data)} & vars(self).keys()
+            data = data.described(**{name: getattr(self, name) for name in fields})
+            if (found := data.content_hash) != (expected := self.content_hash):
+                raise InputError(f"{self.path} has the hash {found[:12]}, expected {expected[:12]}")
         except (InputError, FileNotFoundError) as error:
             raise InputError(
                 f"dataset {self.name} is damaged: {error}; get it again from {self.source} with --overwrite"
@@ -112,9 +108,8 @@ class Entry:
 
 def names() -> list[str]:
     """Every dataset of the store, including damaged ones."""
-    manifests = (path for path in root().rglob(MANIFEST) if path.is_file())
-    found = (path.parent.relative_to(root()).as_posix() for path in manifests)
-    return sorted(name for name in found if _NAME.fullmatch(name))
+    found = (path.parent.relative_to(root()).as_posix() for path in root().rglob(MANIFEST))
+    return sorted(filter(has, found))
 
 
 def has(name: str) -> bool:
@@ -124,7 +119,7 @@ def has(name: str) -> bool:
 
 def find(name: str) -> Entry | None:
     """The dataset of this name."""
-    return _entry(root() / name / MANIFEST) if has(name) else None
+    return _entry(name) if has(name) else None
 
 
 def readable(name: str) -> Entry | None:
@@ -159,8 +154,8 @@ def check_name(name: str, overwrite: bool = False) -> None:
     if below := sorted(folder.rglob(MANIFEST)):
         other = below[0].parent.relative_to(root()).as_posix()
         raise InputError(f"{other} is a dataset; {name} cannot be above it")
-    files = sorted(path for path in folder.glob("*") if not path.is_dir())
-    if others := [p.name for p in files if not (p.name in _OWN or is_aside(p) or _FILE.fullmatch(p.name))]:
+    files = sorted(path for path in folder.glob("*") if not path.is_dir() and not is_aside(path))
+    if others := [p.name for p in files if not (p.name in _OWN or _FILE.fullmatch(p.name))]:
         some = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         raise InputError(
             f"{folder} has files that are not the store's ({some}); choose another --name, or move them"
@@ -202,9 +197,9 @@ def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | Non
     from importlib.metadata import version
 
     folder, before = root() / data.name, readable(data.name)
-    facts = {field: getattr(data, field) for field in (*_DESCRIBED, *_LISTED)}
+    common = [field.name for field in dataclasses.fields(Entry) if hasattr(data, field.name)]
     entry = Entry(
-        **facts,
+        **{name: getattr(data, name) for name in common},
         source=source,
         # Named by content: until the manifest is replaced, in one step, it names the old file, which exists.
         file=f"{data.content_hash[:16]}.hdf5",
@@ -221,8 +216,8 @@ def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | Non
     return entry
 
 
-def _entry(manifest: Path) -> Entry:
-    name = manifest.parent.relative_to(root()).as_posix()
+def _entry(name: str) -> Entry:
+    manifest = root() / name / MANIFEST
     try:
         values: dict[str, Any] = json.loads(manifest.read_bytes())
         seal = values.pop("seal")
@@ -235,9 +230,9 @@ def _entry(manifest: Path) -> Entry:
         if not _FILE.fullmatch(entry.file):  # it is read and removed, so it must be the store's own
             raise ValueError(f"file is {entry.file!r}")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        cause = f"{manifest} cannot be read ({error})"
         raise InputError(
-            f"dataset {name} is damaged: {manifest} cannot be read ({error}); get the dataset again, "
-            "with --overwrite"
+            f"dataset {name} is damaged: {cause}; get the dataset again, with --overwrite"
         ) from error
     return dataclasses.replace(entry, name=name)
 
@@ -256,7 +251,7 @@ def remove(name: str) -> tuple[int, list[str]]:
     folder = root() / name
     with locked(folder / LOCK, f"another process is writing the dataset {name}; wait for it"):
         try:
-            entry = _entry(folder / MANIFEST)
+            entry = _entry(name)
         except InputError as error:
             raise InputError(f"{error}; its files are not known: delete {folder} yourself") from error
         size = 0
@@ -278,13 +273,13 @@ def remove(name: str) -> tuple[int, list[str]]:
 def _offers() -> Iterator[Offer]:
     for name in names():
         entry = readable(name)
+        cells = ("damaged", "", "", f"`cwbc data check {name}` shows how")
+        facts = {"name": name, "whole": False}
         if entry is not None and entry.looks_whole():
-            counts = (f"{entry.episodes:,}", f"{entry.steps:,}", size_text(entry.bytes))
+            size = size_text(entry.bytes)
+            cells = (f"{entry.episodes:,}", f"{entry.steps:,}", size, entry.environment or "-")
             facts = {"whole": True} | dataclasses.asdict(entry)
-            yield Offer(name, (*counts, entry.environment or "-"), facts)
-        else:
-            cells = ("damaged", "", "", f"`cwbc data check {name}` shows how")
-            yield Offer(name, cells, {"name": name, "whole": False})
+        yield Offer(name, cells, facts)
 
 
 SOURCE = DatasetSource(
@@ -293,5 +288,5 @@ SOURCE = DatasetSource(
     offers=_offers,
     names=names,
     has=has,
-    read=lambda name, options, progress: _entry(root() / name / MANIFEST).read(),
+    read=lambda name, options, progress: _entry(name).read(),
 )

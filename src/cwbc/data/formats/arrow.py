@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cwbc.data.checks import Recording
 from cwbc.data.formats.assembly import assemble
-from cwbc.data.formats.columns import BY_NAME, ColumnOptions, Kind, StepColumn, StepTable, listed
+from cwbc.data.formats.columns import BY_NAME, NUMBERS, ColumnOptions, Kind, StepColumn, StepTable, listed
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.data.issues import DataError, Origin
 from cwbc.system.errors import InputError, need_extra
@@ -21,7 +21,7 @@ from cwbc.system.progress import Progress
 
 _BATCH = 1 << 16  # rows decoded together
 _BRACKETS = str.maketrans("[],()", "     ")
-_Batches = Callable[[Sequence[str]], Iterator[Any]]  # the batches of some columns
+_Batches = Callable[[Sequence[str]], Iterable[Any]]  # the batches of some columns
 
 
 def read_parquet(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
@@ -94,10 +94,9 @@ def read_csv(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
             _check_widths(origin, parse)
             raise
 
-        def batches(names: Sequence[str]) -> Iterator[Any]:
-            yield from whole.select(list(names)).to_batches(_BATCH)
-
-        table = _table(origin, whole.num_rows, whole.schema, batches)
+        table = _table(
+            origin, whole.num_rows, whole.schema, lambda names: whole.select(list(names)).to_batches(_BATCH)
+        )
         return assemble(table, re.sub(r"\.(csv|tsv)(\.\w+)?$", "", path.name), options, progress)
 
 
@@ -126,9 +125,7 @@ def _check_widths(origin: Origin, parse: Any) -> None:
         return "skip"
 
     parse.invalid_row_handler = skip
-    csv.read_csv(
-        origin.source, csv.ReadOptions(use_threads=False), parse
-    )  # one thread, which counts the rows
+    csv.read_csv(origin.source, csv.ReadOptions(use_threads=False), parse)  # one thread counts the rows
     if wrong:
         what = f"rows do not have the {wrong[0].expected_columns} values of the header"
         rows, values = [row.number - 2 for row in wrong], (f"{row.actual_columns} values" for row in wrong)
@@ -161,8 +158,7 @@ def _table(origin: Origin, rows: int, schema: Any, batches: _Batches) -> StepTab
             raise InputError(f"{origin.source} is damaged: it declares {rows:,} rows and has {first:,}")
         return whole
 
-    table = StepTable(origin, rows, columns, fetch)
-    return table
+    return (table := StepTable(origin, rows, columns, fetch))
 
 
 def _column(field: Any, batches: _Batches) -> StepColumn:
@@ -184,14 +180,12 @@ def _column(field: Any, batches: _Batches) -> StepColumn:
         "float": types.is_floating(element) or types.is_decimal(element),
         "integer": types.is_integer(element),
         "boolean": types.is_boolean(element),
+        "text": text,
+        "time": types.is_temporal(kind),
     }
-    for name, fits in kinds.items():
-        if fits:
-            return StepColumn(field.name, name, width, str(field.type))
-    if text:
-        return StepColumn(field.name, "text", None, "text")
-    type_name = "no values" if types.is_null(kind) else str(field.type)
-    return StepColumn(field.name, "time" if types.is_temporal(kind) else "other", None, type_name)
+    name: Kind = next((name for name, fits in kinds.items() if fits), "other")
+    type_name = "text" if text else "no values" if types.is_null(kind) else str(field.type)
+    return StepColumn(field.name, name, width if name in NUMBERS else None, type_name)
 
 
 def _array(table: StepTable, column: StepColumn, array: Any, first: int) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -39,26 +40,29 @@ def assemble(
             raise DataError(table.origin.source, issues)
     try:
         origin, episodes, found = segment(table, roles)
-        data = _trajectories(table, name, roles, origin.rows, episodes, progress)
+        finished = int(episodes["lengths"].sum())
+        rows = slice(finished) if origin.rows is None else origin.rows
+        data = Trajectories(
+            contained(name),
+            **_arrays(table, roles, rows, progress),
+            **episodes,
+            unfinished_steps=table.rows - finished,
+            observation_names=_names(roles.observations),
+            action_names=_names(roles.actions),
+        )
     except DataError as error:
         raise DataError(table.origin.source, [*issues, *error.issues]) from error
     issues += [*found, *_unread_dates(table, roles)]
-    if data.unfinished_steps:
-        what = f"the last {data.unfinished_steps:,} steps are an episode without an end"
-        issues.append(Issue("warning", what, "they are excluded", count=data.unfinished_steps))
+    if unfinished := data.unfinished_steps:
+        what = f"the last {unfinished:,} steps are an episode without an end"
+        issues.append(Issue("warning", what, "they are excluded", count=unfinished))
     return Recording(data, origin, tuple(issues))
 
 
-def _trajectories(
-    table: StepTable,
-    name: str,
-    roles: Roles,
-    order: NDArray[np.int64] | None,
-    episodes: dict[str, Any],
-    progress: Progress | None,
-) -> Trajectories:
-    """The values of a table in the order of its episodes."""
-    finished = int(episodes["lengths"].sum())
+def _arrays(
+    table: StepTable, roles: Roles, rows: slice | NDArray[np.int64], progress: Progress | None
+) -> dict[str, Any]:
+    """The observations, actions and rewards of a table, in the order of its episodes."""
     total = table.rows * sum(c.width or 1 for c in (*roles.observations, *roles.actions, roles.reward))
     done = 0
 
@@ -69,35 +73,29 @@ def _trajectories(
             progress(done, total)
 
     def matrix(columns: tuple[StepColumn, ...], dtype: type | None) -> NDArray[Any]:
-        array = table.fetch([column.name for column in columns], dtype, report)
-        return array[:finished] if order is None else array[order]
+        return table.fetch([column.name for column in columns], dtype, report)[rows]
 
     actions = matrix(roles.actions, None if roles.discrete else np.float32)
     images = roles.observations[0].kind == "image"
     observations = matrix(roles.observations, np.uint8 if images else np.float32)
-    return Trajectories(
-        name=contained(name),
-        observations=observations[..., None] if observations.ndim == 3 else observations,  # one channel
-        actions=_discrete(table, roles.actions[0], actions[:, 0], order) if roles.discrete else actions,
-        rewards=matrix((roles.reward,), np.float32)[:, 0],
-        **episodes,
-        unfinished_steps=table.rows - finished,
-        observation_names=_names(roles.observations),
-        action_names=_names(roles.actions),
-    )
+    return {
+        "observations": observations[..., None] if observations.ndim == 3 else observations,  # one channel
+        "actions": _discrete(table, roles.actions[0], actions[:, 0], rows) if roles.discrete else actions,
+        "rewards": matrix((roles.reward,), np.float32)[:, 0],
+    }
 
 
 def _discrete(
-    table: StepTable, column: StepColumn, actions: NDArray[Any], order: NDArray[np.int64] | None
+    table: StepTable, column: StepColumn, actions: NDArray[Any], rows: slice | NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """Discrete actions, which come as floats where some rows have none."""
     for wrong, what, remedy, shown in (
         (~np.isfinite(actions), "has no value", "every step has an action", False),
         (actions % 1 != 0, "is not an integer", "--action-kind continuous reads any number", True),
     ):
-        if (steps := np.flatnonzero(wrong)).size:
-            rows, values = steps if order is None else order[steps], actions[steps] if shown else None
-            raise table.invalid(column, rows, what, remedy, values)
+        if wrong.any():
+            values = actions[wrong] if shown else None
+            raise table.invalid(column, np.arange(table.rows)[rows][wrong], what, remedy, values)
     # An overflow must not turn an invalid action into a valid one.
     return actions.astype(np.int64, copy=False).clip(-1, 2**31 - 1).astype(np.int32)
 
@@ -107,29 +105,28 @@ def _names(columns: tuple[StepColumn, ...]) -> tuple[str, ...]:
     if len(columns) == 1 and columns[0].width is not None:
         return ()
     names = ([c.name] if c.width is None else [f"{c.name}[{i}]" for i in range(c.width)] for c in columns)
-    return tuple(name for each in names for name in each)
+    return tuple(itertools.chain.from_iterable(names))
 
 
 def _with_numbers(table: StepTable, issues: list[Issue]) -> tuple[StepTable, list[Issue]]:
     """The table with its mostly numeric text columns as numbers, and the issues with the words in them."""
-    located: list[Issue] = []
+    located = list(issues)
     columns: dict[str, StepColumn] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
-    for issue in issues:
+    for index, issue in enumerate(issues):
         column = table.columns.get(issue.column or "")
-        if column is not None and column.kind == "text":
-            texts = table.values(column).tolist()
-            parsed = [_number(text) for text in texts]
-            wrong = [row for row, number in enumerate(parsed) if number is None]
+        if column is None or column.kind != "text":
+            continue
+        texts = table.values(column).tolist()
+        parsed = [_number(text) for text in texts]
+        if wrong := [row for row, number in enumerate(parsed) if number is None]:
             mostly = len(wrong) < len(texts) / 2
-            if wrong:
-                issue = _with_words(table, issue, texts, wrong, mostly)
-            if wrong and mostly:
+            located[index] = _with_words(table, issue, texts, wrong, mostly)
+            if mostly:
                 whole = all(n.is_integer() for n in parsed if n is not None and not math.isnan(n))
                 columns[column.name] = StepColumn(column.name, "integer" if whole else "float", None, "text")
                 # 0 for a word, which is an issue already: nan would be another.
                 numbers[column.name] = np.array([[number or 0.0] for number in parsed])
-        located.append(issue)
 
     def fetch(names: Sequence[str], dtype: type | None, report: Callable[[int], None]) -> NDArray[Any]:
         if not numbers.keys() & set(names):

@@ -123,19 +123,19 @@ class _Role:
     required: bool = False
 
 
-_NUMBERS: tuple[Kind, ...] = ("float", "integer", "boolean")
+NUMBERS: tuple[Kind, ...] = ("float", "integer", "boolean")
 _VECTOR, _FLAG = "a number, or a list of numbers, per row", "true or false per row"
 _ROLES = {
     "observations": _Role(
-        ("observation", "observations", "obs", "state", "states"), (*_NUMBERS, "image"), _VECTOR,
+        ("observation", "observations", "obs", "state", "states"), (*NUMBERS, "image"), _VECTOR,
         "; encode text as numbers, such as a column of 0 and 1 for each of its values", True, True,
     ),
     "actions": _Role(
-        ("action", "actions", "act", "acts"), _NUMBERS, _VECTOR,
+        ("action", "actions", "act", "acts"), NUMBERS, _VECTOR,
         "; number the discrete actions 0, 1, ...", True, True,
     ),
     "reward": _Role(
-        ("reward", "rewards", "rew", "next.reward"), _NUMBERS, "one number per row",
+        ("reward", "rewards", "rew", "next.reward"), NUMBERS, "one number per row",
         "; encode text as numbers", required=True,
     ),
     "episode": _Role(
@@ -149,12 +149,12 @@ _ROLES = {
         ("integer", "float", "time"), "an integer per row",
     ),
     "terminated": _Role(
-        ("terminated", "terminal", "terminals", "termination", "terminations"), (*_NUMBERS, "text"), _FLAG
+        ("terminated", "terminal", "terminals", "termination", "terminations"), (*NUMBERS, "text"), _FLAG
     ),
     "truncated": _Role(
-        ("truncated", "timeout", "timeouts", "truncation", "truncations"), (*_NUMBERS, "text"), _FLAG
+        ("truncated", "timeout", "timeouts", "truncation", "truncations"), (*NUMBERS, "text"), _FLAG
     ),
-    "done": _Role(("done", "dones", "next.done"), (*_NUMBERS, "text"), _FLAG),
+    "done": _Role(("done", "dones", "next.done"), (*NUMBERS, "text"), _FLAG),
 }  # fmt: skip
 _MEMBER = re.compile(r"(\d+)|[_.](.*)", re.DOTALL)  # what follows the name of a role in those of its columns
 _NUMBER = re.compile(r"\d{1,9}")
@@ -174,19 +174,19 @@ def assign(columns: Mapping[str, StepColumn], options: ColumnOptions) -> tuple[R
             what = f"no column for {whose} (looked for {looked}; it has {listed(columns)})"
             remedy = f"rename one, or name it to `cwbc data import` (and `check`) with --{name} {example}"
             wrong.append(_error(what, remedy))
-    for name, role in _ROLES.items():
-        for column in chosen[name]:
-            fits = column.width in (None, 1) or (role.several and column.width)
-            if column.kind not in role.kinds or not fits:
-                encoding = role.encoding if column.kind == "text" else ""
-                remedy = column.remedy or f"expected {role.expected}{encoding}"
-                wrong.append(_error(f"{column.name} holds {column.contents}", remedy, column.name))
+    for name, column in ((name, column) for name, members in chosen.items() for column in members):
+        role = _ROLES[name]
+        fits = column.width in (None, 1) or (role.several and column.width)
+        if column.kind not in role.kinds or not fits:
+            encoding = role.encoding if column.kind == "text" else ""
+            remedy = column.remedy or f"expected {role.expected}{encoding}"
+            wrong.append(_error(f"{column.name} holds {column.contents}", remedy, column.name))
     observations, actions = chosen["observations"], chosen["actions"]
     if len(observations) > 1 and any(column.kind == "image" for column in observations):
         mixed = ", ".join(f"{column.name} ({column.contents})" for column in observations)
         wrong.append(_error(f"observations mix images with other columns: {mixed}", "give one image"))
     # One column of integers is discrete, unless an option says otherwise.
-    suitable: tuple[Kind, ...] = ("integer", "boolean") if options.action_kind is None else _NUMBERS
+    suitable: tuple[Kind, ...] = ("integer", "boolean") if options.action_kind is None else NUMBERS
     discrete = options.action_kind != "continuous" and all(column.kind in suitable for column in actions)
     if discrete and actions and (len(actions) > 1 or actions[0].width not in (None, 1)):
         remedy = "discrete actions are one integer; --action-kind continuous reads them as continuous"
@@ -255,10 +255,9 @@ def _natural(names: Sequence[str]) -> list[str]:
     if not all(re.search(r"\d", name) for name in names):
         return list(names)
 
-    def key(name: str) -> list[tuple[int, str]]:  # not as integers, whose digits Python limits
-        return [(len(digits), digits) for digits in (n.lstrip("0") for n in re.findall(r"\d+", name))]
-
-    return sorted(names, key=key)
+    # Not as integers, whose digits Python limits.
+    digits = {name: [number.lstrip("0") for number in re.findall(r"\d+", name)] for name in names}
+    return sorted(names, key=lambda name: [(len(number), number) for number in digits[name]])
 
 
 def listed(columns: Iterable[str], limit: int = 20) -> str:
