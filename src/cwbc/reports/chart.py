@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise, permutations, product
 from typing import Literal, NamedTuple
 
@@ -34,20 +34,19 @@ class Axis:
         """The same axis with limits: its own, or the range of the values with a margin."""
         if not math.isnan(self.limits[0]):
             return self
-        known = np.concatenate([np.ravel(each) for each in values]) if values else np.empty(0)
+        known = np.concatenate([np.empty(0), *map(np.ravel, values)])
         known = known[np.isfinite(known)]
-        if self.logarithmic:
-            known = np.log10(known[known > 0])
-            low, high = padded(known, margin) if known.size else (-1.0, 0.0)
-            return dataclasses.replace(self, limits=(10**low, 10**high))
-        return dataclasses.replace(self, limits=padded(known, margin) if known.size else (0.0, 1.0))
+        if not self.logarithmic:
+            return dataclasses.replace(self, limits=padded(known, margin) if known.size else (0.0, 1.0))
+        known = np.log10(known[known > 0])
+        low, high = padded(known, margin) if known.size else (-1.0, 0.0)
+        return dataclasses.replace(self, limits=(10**low, 10**high))
 
     def ticks(self, most: int | None = None) -> list[tuple[float, str]]:
         """Round values within the limits and how to write them, about `most` of them at most."""
-        most = self.most if most is None else most
+        (low, high), most = self.limits, self.most if most is None else most
         if most == 0:
             return []
-        low, high = self.limits
         values = _powers(low, high, most) if self.logarithmic else []
         if len(values) < 2:
             locator = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
@@ -58,9 +57,8 @@ class Axis:
         step = min((b - a for a, b in pairwise(inside)), default=1.0)
         largest = max(map(abs, inside), default=1.0) or 1.0
         digits = max(6, math.ceil(math.log10(largest / step)) + 1)
-        return [
-            (v, f"{v:,.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")) for v in inside
-        ]
+        texts = (f"{value:,.{digits}g}".replace("e-0", "e-").replace("e+0", "e") for value in inside)
+        return [(value, text.replace("-", "−")) for value, text in zip(inside, texts, strict=True)]
 
 
 def _powers(low: float, high: float, most: int) -> list[float]:
@@ -83,6 +81,11 @@ class Curve:
     value: Array  # [point]
     low: Array  # [point]
     high: Array  # [point]
+
+    @property
+    def points(self) -> Iterator[tuple[float, ...]]:
+        """Each x with its value and the ends of the band."""
+        return zip(*(each.tolist() for each in (self.x, self.value, self.low, self.high)), strict=True)
 
     @property
     def is_marked(self) -> bool:

@@ -14,15 +14,10 @@ from cwbc.reports.dataset_charts import Histories
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.reports.showing import scores_table
+from cwbc.results import sentences
 from cwbc.results.evaluated import Methods, evaluated
 from cwbc.results.intervals import meaning
-from cwbc.results.sentences import (
-    broken_in_words,
-    calibration_in_words,
-    differing_in_words,
-    evaluated_in_words,
-    finding,
-)
+from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.finished import summary_of, write_results
 from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS
@@ -41,11 +36,7 @@ def write_report(
     evaluated_with: Mapping[str, dict[str, str]] | None = None,
     training_warnings: Mapping[str, Sequence[str]] | None = None,
 ) -> Methods:
-    """Write results.csv, summary.json, scores, pictures and report.html; returns the methods.
-
-    Args:
-        training_warnings: by method; shown at the top.
-    """
+    """Write results.csv, summary.json, scores, pictures and report.html; returns the methods."""
     methods = evaluated(sweeps, dataset, training_warnings)
     written = {RESULTS: "every episode: method, seed, target return, achieved return"}
     if (directory / CONFIG).exists():
@@ -71,7 +62,7 @@ def comparison(
     pictures = {"reliability.png": Picture(chart, dataset.name, "achieved vs. target return")}
     for name, trained in part.charts().items():
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])
-    recommended = part.recommended
+    recommended = recommend(methods)
     seeds = {len(method.scores) for method in methods.values()}
     episodes = {method.sweep.returns.shape[2] for method in methods.values()}
     spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
@@ -80,15 +71,15 @@ def comparison(
         f"Reliability report · {dataset.name}",
         recommended.sentence() if recommended else NOTHING,
         [
-            evaluated_in_words(seeds, episodes, spread),
+            sentences.evaluated_in_words(seeds, episodes, spread),
             _scale(dataset.task),
-            *differing_in_words(methods),
-            *broken_in_words(methods),
+            *sentences.differing_in_words(methods),
+            *sentences.broken_in_words(methods),
         ],
         {dataset.name: part},
         provenance,
         caveats=recommended.caveats if recommended else (),
-        finding=" ".join([finding(methods), *calibration_in_words(methods)]),
+        finding=" ".join([sentences.finding(methods), *sentences.calibration_in_words(methods)]),
         training_warnings=training_warnings(methods),
         tables={"scores": part.scores},
         charts=[chart],
@@ -107,14 +98,11 @@ def _scale(task: Task) -> str:
         expert = amount(task.expert_score)
         if (target := amount(task.expert_return)) != expert:
             expert += f"; the target 1× expert is {target}, in round numbers"
-        return (
-            "Scores are normalized as in D4RL: 0 is a random policy "
-            f"(return {amount(task.random_score)}), 100 the expert (return {expert})."
-        )
-    return (
-        "This environment has no published reference returns: scores are relative to the dataset's own, "
-        f"0 is its min (return {amount(task.random_score)}), 100 its best ({amount(task.expert_score)})."
-    )
+        words = f"0 is a random policy (return {amount(task.random_score)}), 100 the expert (return {expert})"
+        return f"Scores are normalized as in D4RL: {words}."
+    words = f"0 is its min (return {amount(task.random_score)}), 100 its best ({amount(task.expert_score)})"
+    unpublished = "This environment has no published reference returns"
+    return f"{unpublished}: scores are relative to the dataset's own, {words}."
 
 
 def summary_table(methods: Methods) -> Table:

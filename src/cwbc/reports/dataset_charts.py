@@ -10,17 +10,7 @@ import numpy as np
 from cwbc.core.tasks import landmarks, task_for
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.data.statistics import DatasetStatistics
-from cwbc.reports.chart import (
-    Axis,
-    Chart,
-    Curve,
-    Panel,
-    Shade,
-    Stairs,
-    histogram_chart,
-    line_chart,
-    padded,
-)
+from cwbc.reports.chart import Axis, Chart, Curve, Panel, Shade, Stairs, histogram_chart, line_chart, padded
 from cwbc.reports.description import regularized
 from cwbc.results.intervals import Array
 from cwbc.runs.finished import TrainingHistory

@@ -19,12 +19,13 @@ from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.results.dataset_names import distinct_names, file_names
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
+from cwbc.results.recommendation import recommend
 from cwbc.results.sentences import evaluated_in_words, retention_in_words, scored
 from cwbc.runs.finished import TrainingHistory
 from cwbc.runs.run_directory import PAGE, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
-from cwbc.system.formatting import score, span
+from cwbc.system.formatting import listed, score, span
 
 FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anything clear
 
@@ -56,11 +57,14 @@ def report(
 
 def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDocument:
     evidence = Evidence.of(results.outcomes, list(names.values()), names=names)
-    labels = _labels(evidence)
+    # In the order of the fullest dataset: a failed cell does not change which method is first.
+    fullest_first = sorted(evidence.evaluated.values(), key=len, reverse=True)
+    labels = list(dict.fromkeys(label for methods in fullest_first for label in methods))
     overall = Overall.of(evidence, labels)
     finding = _headline(overall, labels, results)
-    cells = [*(each.cell for each in results.outcomes), *(each.cell for each in results.failures)]
-    shared, settings = settings_of(cells)
+    shared, settings = settings_of(
+        [each.cell for part in (results.outcomes, results.failures) for each in part]
+    )
     known = provenance_of(results.outcomes) if results.outcomes else {}
     tables = {}
     if labels:
@@ -81,7 +85,14 @@ def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDoc
         charts=[*overall.profiles(), *showing.curves(evidence)],
     )
     datasets = {outcome.cell.dataset: outcome.dataset for outcome in results.outcomes}
-    return _deploying(about_grid(shown, results, datasets))
+    shown = about_grid(shown, results, datasets)
+    found = {part.dataset.name: recommend(part.methods) for part in shown.datasets.values()}
+    recommended = {name: each for name, each in found.items() if each is not None}
+    if len(found) == 1 and recommended:
+        (only,) = recommended.values()
+        return dataclasses.replace(shown, headline=only.sentence(), caveats=only.caveats, finding=finding)
+    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in recommended.items()}
+    return dataclasses.replace(shown, sections={"What to deploy": [block("facts", words)]} if words else {})
 
 
 def about_grid(
@@ -90,13 +101,16 @@ def about_grid(
     """The report with what all reports about grids have; datasets are by name."""
     labels = list(dict.fromkeys(outcome.cell.label for outcome in results.outcomes))
     short = distinct_names(results.datasets)
-    files, pictures, parts = file_names(short.values()), {}, {}
+    files, pictures, parts, warned = file_names(short.values()), {}, {}, []
     for name, dataset in datasets.items():
         outcomes = {each.cell.label: each for each in results.outcomes if each.cell.dataset == name}
         methods = {label: EvaluatedMethod.of(each.sweep, dataset) for label, each in outcomes.items()}
         runs = {label: RunDirectory(each.directory) for label, each in outcomes.items()}
         histories = {label: TrainingHistory.of(run.config(), run.metrics()) for label, run in runs.items()}
         parts[name] = DatasetPart(dataset, methods, histories, labels)
+        warned += [
+            f"{name}, {label}: {text}" for label, run in runs.items() for text in run.training_warnings()
+        ]
         if methods:
             chart = reliability_chart([each.sweep for each in methods.values()], dataset, labels, short[name])
             pictures[f"{files[short[name]]}.png"] = Picture(chart, "", "achieved vs. target return")
@@ -108,28 +122,11 @@ def about_grid(
         shown,
         datasets=parts,
         summary={**shown.summary, "failures": failures},
-        training_warnings=[
-            f"{outcome.cell.dataset}, {outcome.cell.label}: {text}"
-            for outcome in results.outcomes
-            for text in RunDirectory(outcome.directory).training_warnings()
-        ],
+        training_warnings=warned,
         failures=list(map(str, results.failures)),
         pictures={**shown.pictures, **pictures},
         files={**shown.files, **cell_files(results.outcomes)},
     )
-
-
-def _deploying(shown: ReportDocument) -> ReportDocument:
-    """The report with what to deploy: at the top for one dataset, as a section for several."""
-    found = {part.dataset.name: part.recommended for part in shown.datasets.values()}
-    known = {name: each for name, each in found.items() if each is not None}
-    if len(found) == 1 and known:
-        (only,) = known.values()
-        return dataclasses.replace(
-            shown, headline=only.sentence(), caveats=only.caveats, finding=shown.headline
-        )
-    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in known.items()}
-    return dataclasses.replace(shown, sections={"What to deploy": [block("facts", words)]} if words else {})
 
 
 def _named(outcomes: Sequence[Outcome], names: Mapping[str, str]) -> list[Outcome]:
@@ -146,24 +143,22 @@ def _named(outcomes: Sequence[Outcome], names: Mapping[str, str]) -> list[Outcom
     ]
 
 
-def _labels(evidence: Evidence) -> list[str]:
-    """Every method, in the order of the fullest dataset: a failed cell does not change which one is first."""
-    fullest_first = sorted(evidence.evaluated.values(), key=len, reverse=True)
-    return list(dict.fromkeys(label for methods in fullest_first for label in methods))
-
-
 def _headline(overall: Overall, labels: Sequence[str], results: Results) -> str:
     if not labels:
         count = len(results.failures)
         return f"None of the {count} cells was finished." if count > 1 else "The only cell was not finished."
     if not overall.datasets:
         return f"No dataset has whole results of all {len(labels)} methods, so they cannot be compared."
-    near, far = overall.mean(lambda each: each.at_expert), overall.mean(lambda each: each.at_twice_expert)
-    where = _where(overall.datasets, overall.evidence.datasets)
-    seeds = _few([len(each.scores) for methods in overall.methods.values() for each in methods])
+    near = overall.mean(lambda each: each.at_expert)
+    far = overall.mean(lambda each: each.at(each.task.far_return))
+    common, every = overall.datasets, overall.evidence.datasets
+    part = " on which all were evaluated" if len(common) < len(every) else ""
+    where = f"on average over {'the ' * bool(part)}{len(common)} datasets{part}"
+    if len(common) == 1:
+        where = f"on {common[0]}" + (", where all were evaluated" if len(every) > 1 else "")
     sentences = []
     if all(map(math.isfinite, near.values())):
-        sentences.append(f"At {overall.evidence.near.phrase}, {_best(near, overall, where, seeds)}.")
+        sentences.append(f"At {overall.evidence.near.phrase}, {_best(near, overall, where)}.")
     if all(map(math.isfinite, far.values())):
         sentences += _retention(overall, far)
     top = overall.mean(lambda each: each.top)
@@ -172,9 +167,10 @@ def _headline(overall: Overall, labels: Sequence[str], results: Results) -> str:
 
 def _retention(overall: Overall, far: Mapping[str, float]) -> list[str]:
     """The OOD retention of the methods that take a target, and the scores of the others."""
-    others = [label for label, methods in overall.methods.items() if not methods[0].sweep.takes_target]
-    flat = [f"{label} takes no target and scores {score(far[label])}." for label in others]
-    scores = {label: found for label, found in far.items() if label not in others}
+    scores = {label: far[label] for label, of in overall.methods.items() if of[0].sweep.takes_target}
+    flat = [
+        f"{label} takes no target and scores {score(far[label])}." for label in far if label not in scores
+    ]
     if not scores:
         return flat
     fractions = overall.mean(lambda each: each.retention)
@@ -184,22 +180,23 @@ def _retention(overall: Overall, far: Mapping[str, float]) -> list[str]:
     return [f"At {overall.evidence.far.phrase}, {words}.", *flat]
 
 
-def _best(scores: Mapping[str, float], overall: Overall, where: str, seeds: str) -> str:
-    """The method with the highest score, and whether that is clear; `seeds` are words about too few seeds."""
+def _best(scores: Mapping[str, float], overall: Overall, where: str) -> str:
+    """The method with the highest score, and whether that is clear."""
     highest = score(max(scores.values()))
     first = [label for label, found in scores.items() if score(found) == highest]
-    doubt = f", {seeds}" if seeds else ""
+    rivals, which = list[str](), f"{listed(first)} score{'s' * (len(first) == 1)} highest,"
     if len(scores) == 1:
-        return f"{first[0]} scores {highest} {where}{doubt}"
-    if len(first) == len(scores):
-        return f"all {len(scores)} methods score {highest} {where}{doubt}"
-    if len(first) > 1:
-        return f"{', '.join(first[:-1])} and {first[-1]} score highest, {highest} {where}{doubt}"
-    rivals = [each for each in scores if each not in first and not overall.is_clearly_above(first[0], each)]
-    if rivals:
-        others = f"{len(rivals)} of the others" if len(rivals) < len(scores) - 1 else "the others"
-        doubt = f", not clearly above {rivals[0] if len(rivals) == 1 else others}{doubt}"
-    return f"{first[0]} scores highest, {highest} {where}{doubt}"
+        which = f"{first[0]} scores"
+    elif len(first) == len(scores):
+        which = f"all {len(scores)} methods score"
+    elif len(first) == 1:
+        rivals = [
+            each for each in scores if each not in first and not overall.is_clearly_above(first[0], each)
+        ]
+    others = f"{len(rivals)} of the others" if len(rivals) < len(scores) - 1 else "the others"
+    doubts = [f"not clearly above {rivals[0] if len(rivals) == 1 else others}"] if rivals else []
+    doubts += filter(None, [_few([len(each.scores) for of in overall.methods.values() for each in of])])
+    return ", ".join([f"{which} {highest} {where}", *doubts])
 
 
 def _few(counts: Collection[int]) -> str:
@@ -208,13 +205,6 @@ def _few(counts: Collection[int]) -> str:
         return ""
     seeds = " or ".join("one" if count == 1 else str(count) for count in sorted(set(counts)))
     return f"with {seeds} seed{'s' * (seeds != 'one')} each"
-
-
-def _where(common: Sequence[str], every: Sequence[str]) -> str:
-    if len(common) == 1:
-        return f"on {common[0]}" + (", where all were evaluated" if len(every) > 1 else "")
-    part = " on which all were evaluated" if len(common) < len(every) else ""
-    return f"on average over {'the ' * bool(part)}{len(common)} datasets{part}"
 
 
 def _remarks(evidence: Evidence, results: Results) -> list[str]:
@@ -233,11 +223,9 @@ def _remarks(evidence: Evidence, results: Results) -> list[str]:
     ]
     if failed:
         remarks.append(f"{failed} of {failed + len(results.outcomes)} cells failed and are left out.")
-    unknown = any(
-        math.isnan(each.at_expert) or (each.sweep.takes_target and math.isnan(each.retention))
-        for each in every
-    )
-    if unknown or len(every) < len(evidence.labels) * len(evidence.datasets):
+    numbers = [each.retention for each in every if each.sweep.takes_target]
+    numbers += [each.at_expert for each in every]
+    if any(map(math.isnan, numbers)) or len(every) < len(evidence.labels) * len(evidence.datasets):
         remarks.append("A dash stands for what was not evaluated, not finished or is not defined.")
     if len(seeds) > 1:
         remarks.append("Runs of all datasets are put together only where each has as many seeds.")
@@ -246,14 +234,9 @@ def _remarks(evidence: Evidence, results: Results) -> list[str]:
 
 def _scale(evidence: Evidence) -> str:
     own = [name for name, of in evidence.evaluated.items() if not next(iter(of.values())).task.published]
-    if not own:
-        return "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert."
-    if len(own) == len(evidence.evaluated):
-        return (
-            "There are no published reference returns: scores are relative to those of each dataset, "
-            "0 is its min return, 100 its best."
-        )
-    return (
-        "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert. Without published reference "
-        f"returns ({', '.join(own)}), 0 is the dataset's min return, 100 its best."
-    )
+    if own and len(own) == len(evidence.evaluated):
+        words = "There are no published reference returns: scores are relative to those of each dataset, "
+        return f"{words}0 is its min return, 100 its best."
+    words = "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert."
+    without = f" Without published reference returns ({', '.join(own)}), 0 is the dataset's min return, "
+    return f"{words}{without}100 its best." if own else words

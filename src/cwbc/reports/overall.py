@@ -8,18 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from cwbc.core.tasks import Task
 from cwbc.reports.chart import Axis, Chart, Curve, line_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
+from cwbc.results import statistics
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Array, Ends
-from cwbc.results.statistics import (
-    bootstrap,
-    interquartile_mean,
-    performance_profile,
-    probability_of_improvement,
-)
 from cwbc.system.formatting import counted, percent, retention_percent, score
 
 _POINTS = 101  # of a profile
@@ -51,21 +45,21 @@ class Overall:
     @functools.cached_property
     def at_expert(self) -> dict[str, Array]:
         """The scores [seed, dataset] at 1x expert, by method."""
-        return self._scores(lambda task: task.expert_return)
+        return self._scores("expert_return")
 
     @functools.cached_property
     def at_twice_expert(self) -> dict[str, Array]:
         """The scores [seed, dataset] at 2x expert, by method."""
-        return self._scores(lambda task: task.far_return)
+        return self._scores("far_return")
 
-    def _scores(self, target: Callable[[Task], float]) -> dict[str, Array]:
-        found = {}
-        for label, methods in self.methods.items():
-            scores = [each.of_seeds(target(each.task)) for each in methods]
-            counts = {len(each) for each in scores}
-            if len(counts) == 1 and min(counts):
-                found[label] = np.stack(scores, axis=1)
-        return found
+    def _scores(self, target: str) -> dict[str, Array]:
+        several = self.methods.items()
+        found = {name: [each.of_seeds(getattr(each.task, target)) for each in of] for name, of in several}
+        return {
+            name: np.stack(scores, axis=1)
+            for name, scores in found.items()
+            if len({*map(len, scores)}) == 1 and len(scores[0])
+        }
 
     def table(self, against: Mapping[str, str]) -> ReportTable:
         """The scores of each with intervals over seeds, and how often a run of it beats one of another.
@@ -73,9 +67,8 @@ class Overall:
         Args:
             against: which method each is compared with; those that are compared with none are not named.
         """
-        beyond, note = (
-            ("at 2×", "expert") if self.evidence.has_experts else ("beyond", self.evidence.far.label)
-        )
+        experts = self.evidence.has_experts
+        beyond, note = ("at 2×", "expert") if experts else ("beyond", self.evidence.far.label)
         where = f"at {self.evidence.near.label}"
         columns = [
             TableColumn("mean", where, better="higher"),
@@ -88,14 +81,12 @@ class Overall:
         rows = []
         both = (self.at_expert, self.at_twice_expert)
         for label, retention in self.mean(lambda each: each.retention).items():
-            cells = [
-                TableCell(float(self.at_expert[label].mean())) if label in self.at_expert else TableCell()
+            cells = [TableCell(float(self.at_expert.get(label, np.array(np.nan)).mean()))]
+            cells += [_estimated(statistics.interquartile_mean, scores, label) for scores in both]
+            other = against.get(label, "")  # no method is called so
+            cells += [
+                _estimated(statistics.probability_of_improvement, scores, label, other) for scores in both
             ]
-            cells += [_estimated(interquartile_mean, scores, label) for scores in both]
-            if (other := against.get(label)) is None:
-                cells += [TableCell(), TableCell()]
-            else:
-                cells += [_estimated(probability_of_improvement, scores, label, other) for scores in both]
             rows.append(TableRow(label, [*cells, TableCell(retention)]))
         count = len(self.datasets)
         title = f"All datasets together ({count})" if count > 1 else "All runs together"
@@ -103,7 +94,7 @@ class Overall:
 
     def is_clearly_above(self, label: str, other: str) -> bool:
         """Whether a run of one beats one of the other at 1x expert more often than not, by the interval."""
-        return _estimated(probability_of_improvement, self.at_expert, label, other).low > 0.5
+        return _estimated(statistics.probability_of_improvement, self.at_expert, label, other).low > 0.5
 
     def profiles(self) -> list[Chart]:
         """The fraction of runs that score above each threshold; none where nothing was evaluated."""
@@ -115,22 +106,23 @@ class Overall:
             ends = (float(scores.min()) - 1.0, 0.0)
         thresholds = np.linspace(*ends, _POINTS)
         curves = [
-            Curve(label, thresholds, *_bootstrap(lambda some: performance_profile(some, thresholds), each))
+            Curve(
+                label,
+                thresholds,
+                *_bootstrap(lambda some: statistics.performance_profile(some, thresholds), each),
+            )
             for label, each in self.at_expert.items()
         ]
         seeds, datasets = min(map(len, self.at_expert.values())), counted(len(self.datasets), "dataset")
         bands = "; bands are 95 % bootstrap intervals over seeds" * (seeds > 1)
         where = "1× expert" if self.evidence.has_experts else self.evidence.near.phrase
-        return [
-            line_chart(
-                f"Performance profiles at {where}",
-                curves,
-                Axis("normalized score", limits=(ends[0], 1.01 * ends[1]), written=score),
-                Axis("fraction of runs above it", limits=(0.0, 1.02), written="{:.2f}".format),
-                self.evidence.labels,
-                f"{counted(seeds, 'seed')} on each of {datasets}. Higher and further right is better{bands}.",
-            )
-        ]
+        across = Axis("normalized score", limits=(ends[0], 1.01 * ends[1]), written=score)
+        up = Axis("fraction of runs above it", limits=(0.0, 1.02), written="{:.2f}".format)
+        caption = (
+            f"{counted(seeds, 'seed')} on each of {datasets}. Higher and further right is better{bands}."
+        )
+        title = f"Performance profiles at {where}"
+        return [line_chart(title, curves, across, up, self.evidence.labels, caption)]
 
 
 def _estimated(
@@ -144,4 +136,4 @@ def _estimated(
 
 def _bootstrap(statistic: Callable[..., Array], *scores: Array) -> Ends:
     # The same generator for all: the same scores have the same interval wherever they are shown.
-    return bootstrap(statistic, *scores, generator=np.random.default_rng(0))
+    return statistics.bootstrap(statistic, *scores, generator=np.random.default_rng(0))

@@ -23,7 +23,7 @@ from cwbc.results.sweeps import same_target
 from cwbc.system.formatting import amount
 
 Reading = list[float | str]  # where the dot goes, and in words: the value, its interval, more
-Stops = list[tuple[float, str]]  # places along an axis, and their headings
+Points = dict[float | None, tuple[str, Reading | None]]  # by place, where None stands for every one
 Sections = Mapping[str, Sequence[Markup]]  # blocks by the heading that they stand under
 
 
@@ -44,9 +44,12 @@ def page_html(
 ) -> str:
     """The document, with style and script inside."""
     given = dict(locals())
-    style, script = _assets()
-    template = _environment().get_template("page.html")
-    return template.render(**given, style=style, script=script, policy=_policy(script))
+    style, script = (
+        files("cwbc.reports").joinpath(name).read_text("utf-8") for name in ("style.css", "script.js")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    given |= {"style": Markup(f"{themes()}\n{style}"), "script": Markup(script), "digest": digest}
+    return _environment().get_template("page.html").render(given)
 
 
 @cache
@@ -58,9 +61,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"unbroken": _unbroken, "anchor": _anchor, "amount": amount}
-    environment.filters |= {"shortened": shortened, "px": pixel, "look": classes}
-    environment.filters |= {"data": _data, "json": json.dumps}
+    environment.filters |= {"unbroken": _unbroken, "anchor": _anchor, "amount": amount, "px": pixel}
+    environment.filters |= {"shortened": shortened, "look": classes, "data": _data, "json": json.dumps}
     environment.globals |= {"drawing": drawing, "marker": marker, "page_data": page_data}
     environment.globals |= {"WIDE": WIDE, "NARROW": NARROW}
     return environment
@@ -81,35 +83,57 @@ def _data(values: object) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-@cache
-def _assets() -> tuple[Markup, Markup]:
-    here = files("cwbc.reports")
-    style, script = (here.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js"))
-    return Markup(f"{themes()}\n{style}"), Markup(script)
-
-
-def _policy(script: str) -> str:
-    """Nothing is fetched, and no script runs but ours."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-
-
 def page_data(chart: Chart) -> dict[str, Any]:
     """What the page's script needs to know of a chart."""
-    stops, readings = _rows(chart) if chart.estimates else _columns(chart)
+    points: dict[str, Points] = {}
+    for row, layer in enumerate(chart.panels[0].layers):
+        points.setdefault(layer.name, {}).update(_points(chart, layer, row))
+    title, written = chart.across.title, chart.across.written
+    places = {x: heading for of in points.values() for x, (heading, _) in of.items() if x is not None}
+    places = places or {mark.target: f"{title} {written(mark.target)}" for mark in chart.marks}
+    stops = []
+    for place, heading in sorted(places.items()):
+        named = [mark.label for mark in chart.marks if same_target(mark.target, place)]
+        stops.append([_rounded(place), " · ".join([heading, *named])])
     return {
         "file": re.sub(r"[^\w.+-]+", "-", chart.file or chart.title.lower()),
         "along": "up" if chart.estimates else "across",
-        "stops": [[_rounded(place), heading] for place, heading in stops],
+        "stops": stops,
         "series": [
-            {"name": name, "look": classes(chart.looks[name]), "values": values}
-            for name, values in readings.items()
+            {
+                "name": name,
+                "look": classes(chart.looks[name]),
+                "values": [of.get(place, of.get(None, ("", None)))[1] for place in sorted(places)],
+            }
+            for name, of in points.items()
         ],
         "csv": to_csv(chart),
     }
+
+
+def _points(chart: Chart, layer: Layer, row: int) -> Points:
+    """The places of a layer along the axis that is read, each with its heading and its reading."""
+    panel, title, written = chart.panels[0], chart.across.title, chart.across.written
+    found: Points = {}
+    match layer:
+        case Stairs():
+            for low, high, height in layer.bins:
+                reading: Reading = [_rounded(height), panel.up.written(height)]
+                found[(low + high) / 2] = f"{title} {written(low)} to {written(high)}", reading
+        case Curve():
+            for x, *ends in layer.points:
+                shown = _reading(panel.up.written, *ends)
+                if shown and panel.right:  # the same value in the unit of the right axis
+                    (low, high), (other_low, other_high) = panel.up.limits, panel.right.limits
+                    fraction = (ends[0] - low) / (high - low)
+                    shown.append(panel.right.written(other_low + fraction * (other_high - other_low)))
+                found[None if layer.is_flat else x] = f"{title} {written(x)}", shown
+        case EstimateRow():
+            shown = _reading(written, layer.value, layer.low, layer.high)
+            if shown and math.isfinite(layer.published):
+                shown.append(f"published {written(layer.published)}")
+            found[row + 0.5] = f"{title}, {layer.label}" if layer.label else title, shown
+    return found
 
 
 def to_csv(chart: Chart) -> str:
@@ -121,8 +145,7 @@ def to_csv(chart: Chart) -> str:
         match layer:
             case Curve():
                 columns = ("method", across, up, "low", "high")
-                points = zip(layer.x, layer.value, layer.low, layer.high, strict=True)
-                rows += [(layer.name, *map(_finite, point)) for point in points]
+                rows += [(layer.name, *map(_finite, point)) for point in layer.points]
             case Stairs():
                 columns = ("series", "from", "to", up)
                 rows += [(layer.name, low, high, _finite(height)) for low, high, height in layer.bins]
@@ -131,59 +154,6 @@ def to_csv(chart: Chart) -> str:
                 numbers = (layer.value, layer.low, layer.high, layer.published)
                 rows.append((layer.title, *map(_finite, numbers)))
     return csv_text([columns, *rows])
-
-
-def _columns(chart: Chart) -> tuple[Stops, dict[str, list[Reading | None]]]:
-    """The stops along the horizontal axis, and what every layer has there."""
-    title, written = chart.across.title, chart.across.written
-    points = {layer.name: _points(chart, layer) for layer in chart.panels[0].layers}
-    places = {x: words for of in points.values() for x, (words, _) in of.items() if x is not None}
-    places = places or {mark.target: written(mark.target) for mark in chart.marks}
-    stops = []
-    for place, words in sorted(places.items()):
-        named = [mark.label for mark in chart.marks if same_target(mark.target, place)]
-        stops.append((place, " · ".join([f"{title} {words}", *named])))
-    readings = {
-        name: [of.get(place, of.get(None, ("", None)))[1] for place, _ in stops]
-        for name, of in points.items()
-    }
-    return stops, readings
-
-
-def _points(chart: Chart, layer: Layer) -> dict[float | None, tuple[str, Reading | None]]:
-    """The places of a layer, each in words and with its reading; None stands for every place."""
-    panel, written = chart.panels[0], chart.across.written
-    if isinstance(layer, Stairs):
-        return {
-            (low + high) / 2: (
-                f"{written(low)} to {written(high)}",
-                [_rounded(height), panel.up.written(height)],
-            )
-            for low, high, height in layer.bins
-        }
-    assert isinstance(layer, Curve)  # estimates stand in rows
-    found: dict[float | None, tuple[str, Reading | None]] = {}
-    columns = (each.tolist() for each in (layer.x, layer.value, layer.low, layer.high))
-    for x, *ends in zip(*columns, strict=True):
-        reading = _reading(panel.up.written, *ends)
-        if reading and panel.right:  # the same value in the unit of the right axis
-            (low, high), (other_low, other_high) = panel.up.limits, panel.right.limits
-            fraction = (ends[0] - low) / (high - low)
-            reading.append(panel.right.written(other_low + fraction * (other_high - other_low)))
-        found[None if layer.is_flat else x] = (written(x), reading)
-    return found
-
-
-def _rows(chart: Chart) -> tuple[Stops, dict[str, list[Reading | None]]]:
-    """The rows of a chart of intervals, and what every method has there."""
-    title, written = chart.across.title, chart.across.written
-    stops = [(i + 0.5, f"{title}, {e.label}" if e.label else title) for i, e in enumerate(chart.estimates)]
-    readings: dict[str, list[Reading | None]] = {name: [None] * len(stops) for name in chart.looks}
-    for row, each in enumerate(chart.estimates):
-        reading = readings[each.name][row] = _reading(written, each.value, each.low, each.high)
-        if reading and math.isfinite(each.published):
-            reading.append(f"published {written(each.published)}")
-    return stops, readings
 
 
 def _reading(written: Callable[[float], str], value: float, low: float, high: float) -> Reading | None:

@@ -8,16 +8,7 @@ import numpy as np
 
 from cwbc.core.tasks import landmarks
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.chart import (
-    DATASET,
-    Axis,
-    Chart,
-    Curve,
-    Panel,
-    Shade,
-    Stairs,
-    padded,
-)
+from cwbc.reports.chart import DATASET, Axis, Chart, Curve, Panel, Shade, Stairs, padded
 from cwbc.reports.looks import looks_of
 from cwbc.results.intervals import band, bands
 from cwbc.results.sweeps import Sweep

@@ -17,7 +17,6 @@ from cwbc.reports.png import picture
 from cwbc.reports.showing import scores_table, targets_table
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evaluated import Methods
-from cwbc.results.recommendation import Recommendation, recommend
 from cwbc.runs.run_directory import PAGE, SUMMARY
 from cwbc.system.formatting import amount
 
@@ -46,11 +45,6 @@ class DatasetPart:
     histories: Histories = dataclasses.field(default_factory=dict)  # of their training, by method
     names: Sequence[str] = ()  # of all methods of the page
 
-    @property
-    def recommended(self) -> Recommendation | None:
-        """What to deploy."""
-        return recommend(self.methods)
-
     @functools.cached_property
     def scores(self) -> ReportTable:
         """Scores at the named targets, and how well each method follows its target."""
@@ -68,10 +62,9 @@ class DatasetPart:
         """All of it, without the tables that the page shows elsewhere."""
         dataset, blocks = self.dataset, list[Markup]()
         if self.methods:
-            if not any(table is self.scores for table in but):
-                blocks.append(block("table", self.scores))
+            tables = [] if any(table is self.scores for table in but) else [block("table", self.scores)]
             targets = block("table", targets_table(self.methods, self.names))
-            blocks.append(block("folded", "Scores at every target return", [targets]))
+            blocks = [*tables, block("folded", "Scores at every target return", [targets])]
         about = {
             "name": name,
             "environment": dataset.environment or "unknown",
@@ -116,17 +109,13 @@ class ReportDocument:
 
     def contents(self) -> dict[str, str | bytes]:
         """All files but the summary; the page comes last."""
-        files = self._beside()
-        return {**{name: file.content for name, file in files.items()}, PAGE: self.page(files)}
-
-    def _beside(self) -> dict[str, File]:
         files = {**self.files}
         for name, table in self.tables.items():
             files[f"{name}.md"] = File(table.to_markdown(), table.title)
             files[f"{name}.csv"] = File(table.to_csv(), "the same as CSV")
         for name, each in self.pictures.items():
             files[name] = File(picture(each.chart, each.heading), each.what)
-        return files
+        return {**{name: file.content for name, file in files.items()}, PAGE: self.page(files)}
 
     def page(self, files: Mapping[str, File]) -> str:
         """The page that links to these files."""
@@ -136,11 +125,14 @@ class ReportDocument:
         charts = {"Charts": [block("chart", chart) for chart in self.charts]}
         # Of one dataset, its chart shows more than the table.
         results = charts | scores if len(self.datasets) == 1 else scores | charts
+        tables = list(self.tables.values())
+        parts = {name: part.blocks(name, tables) for name, part in self.datasets.items()}
+        several = {"Datasets and training": [block("folded", *part) for part in parts.items()]}
         sections: dict[str, Sequence[Markup]] = {
             **self.sections,
             "What failed": [block("paragraph", failure) for failure in self.failures],
             **results,
-            **self._datasets(),
+            **({"Dataset and training": next(iter(parts.values()))} if len(parts) == 1 else several),
             "Provenance": [block("facts", self.provenance)] if self.provenance else [],
             "Files": [block("links", whats)],
         }
@@ -154,10 +146,3 @@ class ReportDocument:
             self.training_warnings,
             self.finding,
         )
-
-    def _datasets(self) -> dict[str, list[Markup]]:
-        tables = list(self.tables.values())
-        parts = {name: part.blocks(name, tables) for name, part in self.datasets.items()}
-        if len(parts) == 1:
-            return {"Dataset and training": next(iter(parts.values()))}
-        return {"Datasets and training": [block("folded", *part) for part in parts.items()]}

@@ -103,12 +103,12 @@ def landmark_table(evidence: Evidence) -> ReportTable:
 
 def curves(evidence: Evidence) -> list[Chart]:
     """The reliability chart of every dataset."""
-    charts = []
-    for dataset, methods in evidence.evaluated.items():
-        sweeps = [measured.sweep for measured in methods.values()]
-        summary = next(iter(methods.values())).dataset
-        charts.append(reliability_chart(sweeps, summary, evidence.labels, dataset))
-    return charts
+    return [
+        reliability_chart(
+            [each.sweep for each in of.values()], next(iter(of.values())).dataset, evidence.labels, name
+        )
+        for name, of in evidence.evaluated.items()
+    ]
 
 
 def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:
@@ -125,14 +125,10 @@ def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:
 
 def _averages(name: str, rows: Sequence[TableRow]) -> TableRow:
     """The means of columns; NaN where a number is missing."""
-    cells = [
-        TableCell(
-            float(np.mean([cell.number for cell in column])),
-            published=float(np.mean([cell.published for cell in column])),
-        )
-        for column in zip(*(row.cells for row in rows), strict=True)
-    ]
-    return TableRow(name, cells)
+    columns = [*zip(*(row.cells for row in rows), strict=True)]
+    ours = [float(np.mean([cell.number for cell in column])) for column in columns]
+    theirs = [float(np.mean([cell.published for cell in column])) for column in columns]
+    return TableRow(name, [TableCell(x, published=y) for x, y in zip(ours, theirs, strict=True)])
 
 
 def _quality_averages(rows: Sequence[TableRow]) -> list[TableRow]:
@@ -199,8 +195,7 @@ def targets_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
     for target in sorted(targets, key=lambda target: -math.inf if target is None else target):
         named = [mark.label for mark in marks if target is not None and same_target(mark.target, target)]
         cells = [TableCell(*curve.get(target, ())) for curve in curves.values()]
-        rows.append(
-            TableRow("takes no target" if target is None else amount(target), cells, tags=tuple(named))
-        )
+        words = "takes no target" if target is None else amount(target)
+        rows.append(TableRow(words, cells, tags=tuple(named)))
     columns = [TableColumn(name, series=name) for name in methods]
     return ReportTable("target return", columns, rows, looks_of(list(methods), names), heat=True)

@@ -10,18 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.core.tasks import Landmark
-from cwbc.reports.chart import (
-    Axis,
-    Chart,
-    Curve,
-    EstimateRow,
-    Label,
-    Layer,
-    Panel,
-    Shade,
-    Stairs,
-    place_labels,
-)
+from cwbc.reports.chart import Axis, Chart, Curve, Label, Layer, Panel, Shade, Stairs, place_labels
 from cwbc.reports.looks import shortened
 from cwbc.system.formatting import amount
 
@@ -117,7 +106,7 @@ class Frame(NamedTuple):
                     for height in ends[i : i + 2]
                 )
                 return {"bars" if layer.filled or look is None else "steps": polyline(corners)}
-            case EstimateRow():
+            case _:
                 y = self.up(self.panel.layers.index(layer) + 0.5)
                 reach = polyline([(self.across(layer.low), y), (self.across(layer.high), y)])
                 return {"reach": reach, "marks": marker(look, self.across(layer.value), y)}
@@ -125,14 +114,14 @@ class Frame(NamedTuple):
     def _band(self, curve: Curve) -> str:
         floor = self.up.axis.limits[0] if self.up.axis.logarithmic else -math.inf
         known = np.isfinite(curve.low) & np.isfinite(curve.high)
-        steps = []
+        steps = ""
         for there, group in itertools.groupby(range(len(known)), key=lambda i: bool(known[i])):
             if there:
                 part = list(group)
                 upper = [(self.across(curve.x[i]), self.up(curve.high[i])) for i in part]
                 lower = [(self.across(curve.x[i]), self.up(max(curve.low[i], floor))) for i in part]
-                steps.append(polyline([*upper, *reversed(lower)]) + "z")
-        return "".join(steps)
+                steps += polyline([*upper, *reversed(lower)]) + "z"
+        return steps
 
 
 class Drawing(NamedTuple):
@@ -160,12 +149,9 @@ class Drawing(NamedTuple):
 
 
 def drawing(chart: Chart, size: Size) -> Drawing:
-    """The chart laid out in a size."""
-    return _rows(chart, size) if chart.estimates else _panels(chart, size)
-
-
-def _panels(chart: Chart, size: Size) -> Drawing:
-    """Panels above each other; the landmarks' labels stand above all of them."""
+    """The chart laid out in a size: panels above each other, the landmarks' labels above all of them."""
+    if chart.estimates:
+        return _rows(chart, size)
     first, lower = chart.panels[0], chart.panels[1:]
     size = Size(size.width, size.height + len(lower) * (70 if size.narrow else 90))
     right = first.right if not size.narrow else None

@@ -16,7 +16,6 @@ from cwbc.reports.looks import Looks
 from cwbc.system.formatting import PERCENT, score
 
 MISSING = "–"
-_MANY = 5  # columns, beyond which they stand closer together
 _NUMBERS = ("low", "high", "spread", "published", "published_spread", "difference")  # beside a cell's value
 
 
@@ -95,12 +94,15 @@ class ReportTable:
 
     def to_markdown(self) -> str:
         """The table in GitHub's Markdown, its columns aligned in the source as well."""
-        names = [", ".join(filter(None, (row.group, row.name))) for row in self.rows]
-        tagged = zip(names, self.rows, strict=True)
-        columns = [[self.heading, *(_with_notes(name, row.tags) for name, row in tagged)]]
+        names = ((", ".join(filter(None, (row.group, row.name))), row.tags) for row in self.rows)
+        columns = [[self.heading, *itertools.starmap(_with_notes, names)]]
         for i, column in enumerate(self.columns):
-            cells = (_marked_down(self.shown(i, row)) for row in self.rows)
-            columns.append([_with_notes(column.name, self.notes(i)), *cells])
+            texts = [_with_notes(column.name, self.notes(i))]
+            for shown in (self.shown(i, row) for row in self.rows):
+                published = ", ".join(filter(None, (shown.published, shown.difference)))
+                text = f"**{shown.text}**" if shown.is_best else shown.text
+                texts.append(_with_notes(text, filter(None, (*shown.notes, published))))
+            columns.append(texts)
         for number, texts in enumerate(columns):
             texts[:] = [re.sub(r"([|<])", r"\\\1", text).replace("\n", " ") for text in texts]
             width = max(3, *map(len, texts))
@@ -132,11 +134,6 @@ class ReportTable:
         return ", ".join(filter(None, (self.groups, self.head)))
 
     @property
-    def is_dense(self) -> bool:
-        """Whether its columns have to stand closer together."""
-        return len(self.columns) > _MANY or bool(self.groups)
-
-    @property
     def best_in_words(self) -> str:
         """What is emphasized; nothing where nothing is."""
         places = itertools.product(range(len(self.columns)), self.rows)
@@ -164,13 +161,9 @@ class ReportTable:
         if math.isfinite(cell.difference):
             difference = write(abs(cell.difference))
             sign = "" if difference == write(0.0) else "+" if cell.difference > 0 else "−"
-        kind = (
-            ""
-            if not sign or not column.better
-            else "good"
-            if (sign == "+") == (column.better == "higher")
-            else "bad"
-        )
+        kind = ""
+        if sign and column.better:
+            kind = "good" if (sign == "+") == (column.better == "higher") else "bad"
         interval = ""
         if math.isfinite(cell.low + cell.high):
             interval = f"{write(cell.low).removesuffix(PERCENT)} to {write(cell.high)}"
@@ -187,10 +180,8 @@ class ReportTable:
 
     @functools.cached_property
     def _highest(self) -> float:
-        return max(
-            (cell.number for row in self.rows for cell in row.cells if math.isfinite(cell.number)),
-            default=0.0,
-        )
+        numbers = (cell.number for row in self.rows for cell in row.cells)
+        return max(filter(math.isfinite, numbers), default=0.0)
 
     def _best(self, index: int, row: TableRow) -> str | None:
         """The best number as it is written, among those that a number is compared with; None without one."""
@@ -202,9 +193,8 @@ class ReportTable:
         else:
             among = [other.cells[index] for other in self.rows]
         numbers = [cell.number for cell in among if math.isfinite(cell.number)]
-        if len(set(map(write, numbers))) < 2:
-            return None
-        return write(max(numbers) if better == "higher" else min(numbers))
+        best = max if better == "higher" else min
+        return write(best(numbers)) if len(set(map(write, numbers))) > 1 else None
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
@@ -218,12 +208,6 @@ def _with_spread(write: Callable[[float], str], value: float, spread: float) -> 
     if not math.isfinite(value):
         return ""
     return write(value) + (f" ± {write(spread)}" if math.isfinite(spread) else "")
-
-
-def _marked_down(shown: ShownCell) -> str:
-    text = f"**{shown.text}**" if shown.is_best else shown.text
-    published = ", ".join(filter(None, (shown.published, shown.difference)))
-    return _with_notes(text, filter(None, (*shown.notes, published)))
 
 
 def _with_notes(text: str, notes: Iterable[str]) -> str:

@@ -31,10 +31,7 @@ def best_point(scores: Array) -> int:
 
 
 def has_fractions(scores: Array) -> bool:
-    """Whether the best point is clearly above 0, so that other scores are fractions of it.
-
-    A ratio to a score near 0 has no meaning: -4.5 / 4 would be shown as -113 %.
-    """
+    """Whether fractions of the best point are defined; of one near 0, -4.5 / 4 would be shown as -113 %."""
     return bool(scores[:, best_point(scores)].mean() >= LEAST_BEST)
 
 
@@ -54,18 +51,10 @@ def retention(scores: Array, far: int) -> Ends:
 
 
 def calibration_error(scores: Array, targets: Array) -> Ends:
-    """The mean over targets of |achieved − target|, where achieved is the mean over seeds.
-
-    Args:
-        scores: [seed, target] the achieved scores; only at targets up to the dataset's best return.
-        targets: [target] the target returns on the same scale.
-    """
-
-    def distance(scores: Array) -> Array:
-        # One target is not enough: a policy that ignores its target may match it by chance.
-        return np.asarray(np.abs(scores.mean(axis=0) - targets).mean() if len(targets) > 1 else np.nan)
-
-    value, low, high = interval(scores, distance)
+    """The mean over targets of |achieved − target|, where achieved is the mean of the scores over seeds."""
+    if len(targets) < 2:  # a policy that ignores its target may match a single one by chance
+        return _NONE
+    value, low, high = interval(scores, lambda some: np.abs(some.mean(axis=0) - targets).mean())
     return value, np.maximum(low, 0.0), high
 
 
@@ -81,9 +70,9 @@ def monotonicity(scores: Array) -> Ends:
         best, loss = achieved.max(), (np.maximum.accumulate(achieved) - achieved).max()
         return np.asarray((best - loss) / best)
 
-    value, low, high = interval(scores, without_loss)
     # Scores may be negative, so that the loss may exceed the best point.
-    return np.clip(value, 0.0, 1.0), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+    value, low, high = np.clip(interval(scores, without_loss), 0.0, 1.0)
+    return value, low, high
 
 
 class CurvePoint(NamedTuple):
@@ -110,16 +99,10 @@ class EvaluatedMethod:
     training_warnings: Sequence[str] = ()
 
     @classmethod
-    def of(
-        cls, sweep: Sweep, dataset: DatasetSummary, training_warnings: Sequence[str] = ()
-    ) -> EvaluatedMethod:
+    def of(cls, sweep: Sweep, dataset: DatasetSummary, warnings: Sequence[str] = ()) -> EvaluatedMethod:
         """The method of a sweep."""
         scores = dataset.task.normalize(sweep.means)
-        return cls(sweep, dataset, np.where(np.isfinite(scores), scores, np.nan), training_warnings)
-
-    def resampled(self, generator: np.random.Generator) -> EvaluatedMethod:
-        """The method with resampled seeds; of these, only the scores are known."""
-        return dataclasses.replace(self, scores=resampled(self.scores, generator))
+        return cls(sweep, dataset, np.where(np.isfinite(scores), scores, np.nan), warnings)
 
     @functools.cached_property
     def task(self) -> Task:
@@ -154,10 +137,6 @@ class EvaluatedMethod:
     @functools.cached_property
     def at_expert(self) -> float:
         return self.at(self.task.expert_return)
-
-    @property
-    def at_twice_expert(self) -> float:
-        return self.at(self.task.far_return)
 
     @property
     def at_best(self) -> float:
@@ -219,11 +198,8 @@ class EvaluatedMethod:
             for key, point in self.named_points.items()
         }
         found |= {key: each.to_json() if (each := self.metrics[key]).is_known else None for key in FOLLOWING}
-        if found["ood_retention"] is not None:
-            found["ood_retention"] = {
-                "target": found[self.landmarks[-1].key]["target"],
-                **found["ood_retention"],
-            }
+        if known := found["ood_retention"]:
+            found["ood_retention"] = {"target": found[self.landmarks[-1].key]["target"], **known}
         return {
             "seeds": len(self.sweep.seeds),
             "episodes": self.sweep.returns.shape[2],
@@ -247,9 +223,8 @@ class EvaluatedMethod:
                 worst = int(np.argmax(gaps))
                 at = f" at target {amount(targets[worst])}" if self.sweep.takes_target else ""
                 low, median = amount(returns[row, worst]), amount(float(np.median(returns[:, worst])))
-                found.append(
-                    f"seed {seed} is far below the others{at}: it achieves {low}, the median seed {median}."
-                )
+                where = f"seed {seed} is far below the others{at}"
+                found.append(f"{where}: it achieves {low}, the median seed {median}.")
         return found
 
 
@@ -257,16 +232,13 @@ Methods = Mapping[str, EvaluatedMethod]  # by name, on one dataset
 
 
 def evaluated(
-    sweeps: Sequence[Sweep],
-    dataset: DatasetSummary,
-    training_warnings: Mapping[str, Sequence[str]] | None = None,
+    sweeps: Sequence[Sweep], dataset: DatasetSummary, warnings: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, EvaluatedMethod]:
     """Methods by name, with the warnings of their training and those about seeds that differ."""
-    found = {}
-    for method in (EvaluatedMethod.of(sweep, dataset) for sweep in sweeps):
-        name = method.sweep.method
-        warnings = [*(training_warnings or {}).get(name, ()), *method.seed_warnings]
-        found[name] = dataclasses.replace(method, training_warnings=warnings)
+    found = {sweep.method: EvaluatedMethod.of(sweep, dataset) for sweep in sweeps}
+    for name, each in found.items():
+        every = [*(warnings or {}).get(name, ()), *each.seed_warnings]
+        found[name] = dataclasses.replace(each, training_warnings=every)
     return found
 
 

@@ -12,7 +12,7 @@ from cwbc.core.tasks import TASKS, Landmark, landmarks
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.dataset_names import distinct_names
-from cwbc.results.evaluated import EvaluatedMethod, Methods
+from cwbc.results.evaluated import EvaluatedMethod, Methods, resampled
 from cwbc.results.sentences import broken_in_words
 from cwbc.results.sweeps import Sweep
 
@@ -62,7 +62,10 @@ class Evidence:
         """The evidence with the seeds of every cell resampled; without the data, which has none."""
         evaluated: dict[str, Methods] = {}
         for dataset, methods in self.evaluated.items():
-            evaluated[dataset] = {label: each.resampled(generator) for label, each in methods.items()}
+            evaluated[dataset] = {
+                label: dataclasses.replace(each, scores=resampled(each.scores, generator))
+                for label, each in methods.items()
+            }
         return Evidence(evaluated, self.datasets, is_resample=True)
 
     def __iter__(self) -> Iterator[EvaluatedMethod]:
@@ -125,5 +128,6 @@ class Evidence:
     def broken(self) -> list[str]:
         """The remark that simulations broke down, where some did."""
         of_datasets = self.evaluated.items()
-        named = {f"{label} on {name}": each for name, of in of_datasets for label, each in of.items()}
-        return broken_in_words(named)
+        return broken_in_words(
+            {f"{label} on {name}": m for name, of in of_datasets for label, m in of.items()}
+        )

@@ -56,12 +56,7 @@ def student_t(degrees: int) -> float:
     return float(stdtrit(degrees, 0.975))
 
 
-def mean_over_seeds(samples: Array) -> Array:
-    """The mean over the first axis."""
-    return np.asarray(samples.mean(axis=0))
-
-
-def interval(samples: Array, statistic: Callable[[Array], Array] = mean_over_seeds) -> Ends:
+def interval(samples: Array, statistic: Callable[[Array], Array] = lambda some: some.mean(axis=0)) -> Ends:
     """A statistic of samples [seed, ...] and the low and high ends of its interval; NaN ends of few seeds.
 
     Jackknife error times Student's t: for a mean exactly the textbook interval, and unlike a bootstrap
@@ -77,8 +72,7 @@ def interval(samples: Array, statistic: Callable[[Array], Array] = mean_over_see
     if seeds < LEAST:
         return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
     without = np.stack([statistic(np.delete(samples, seed, axis=0)) for seed in range(seeds)])
-    error = without.std(axis=0) * math.sqrt(seeds - 1)
-    reach = student_t(seeds - 1) * error
+    reach = student_t(seeds - 1) * (without.std(axis=0) * math.sqrt(seeds - 1))
     bias = (without.mean(axis=0) - value) / (math.sqrt(seeds / (seeds - 1)) - 1)
     return value, np.minimum(value, value - bias) - reach, np.maximum(value, value - bias) + reach
 
@@ -87,7 +81,7 @@ def band(samples: Array) -> Ends:
     """The mean over seeds and the band of a chart: the interval, or the range of two seeds."""
     if len(samples) != 2:
         return interval(samples)
-    return mean_over_seeds(samples), samples.min(axis=0), samples.max(axis=0)
+    return samples.mean(axis=0), samples.min(axis=0), samples.max(axis=0)
 
 
 def meaning(seeds: Collection[int]) -> str:
