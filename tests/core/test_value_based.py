@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cwbc.core import critics, sampling
-from cwbc.core.actor_critic import ActorCritic, ActorCriticBatch, ActorCriticState
+from cwbc.core.actor_critic import ActorCritic, ActorCriticBatch
 from cwbc.core.critics import Adam, TransitionBatch
 from cwbc.core.iql import LARGEST_WEIGHT, ImplicitQ
 from cwbc.core.methods import Method, Training, parse, sized, with_all_options
@@ -240,7 +240,6 @@ def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, examp
     actor, target_actor = (critics.initial_mlp(learner.network, key, LENGTH, 1) for key in keys[:2])
     ensemble, target = (critics.initial_critics(learner.network, key, spec) for key in keys[2:])
     noise = jnp.asarray(2 * random.standard_normal(now.actions.shape), jnp.float32)
-    state = ActorCriticState(actor, ensemble, target_actor, target, Adam.of(ensemble), Adam.of(actor))
     batch, numbers = ActorCriticBatch(now, noise), learner.numbers
 
     n, bounds = in_float64(now), spec.actions
@@ -251,7 +250,7 @@ def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, examp
     later = numpy_values(in_float64(target), n.next_observations, chosen, normed).min(axis=0)
     later -= learner.critic_penalty * np.square(chosen - next_logged).sum(axis=1)
     goals = n.rewards + 0.9 * n.continues * later
-    close(learner.goals(spec, state, batch, numbers), goals)
+    close(learner.goals(spec, target_actor, target, batch, numbers), goals)
 
     def critic_loss(parameters: Any) -> float:
         errors = numpy_values(parameters, n.observations, logged, normed) - goals

@@ -102,11 +102,24 @@ class ActorCritic(ValueBased):
         return ActorCriticBatch(transitions, jax.random.normal(random.key, transitions.actions.shape))
 
     def update(self, spec: PolicySpec, training: Training, numbers: Any) -> Update:
+        def rounded(parameters: Parameters) -> Parameters:
+            return critics.hidden_in(training.precision, parameters)
+
+        def critic_loss(ensemble: Parameters, batch: ActorCriticBatch, goals: jax.Array) -> jax.Array:
+            return self.critic_loss(rounded(ensemble), spec, batch, goals)
+
+        def actor_loss(
+            actor: Parameters, ensemble: Parameters, batch: ActorCriticBatch
+        ) -> tuple[jax.Array, Metrics]:
+            return self.actor_loss(rounded(actor), spec, rounded(ensemble), batch, numbers)
+
         def critic_step(
             state: ActorCriticState, batch: ActorCriticBatch
         ) -> tuple[ActorCriticState, jax.Array]:
-            goals = self.goals(spec, state, batch, numbers)
-            loss, gradients = jax.value_and_grad(self.critic_loss)(state.critics, spec, batch, goals)
+            goals = self.goals(
+                spec, rounded(state.target_actor), rounded(state.target_critics), batch, numbers
+            )
+            loss, gradients = jax.value_and_grad(critic_loss)(state.critics, batch, goals)
             rate = numbers["critic_learning_rate"]
             ensemble, optimizer = state.optimizer.apply(gradients, state.critics, rate)
             return dataclasses.replace(state, critics=ensemble, optimizer=optimizer), loss
@@ -119,8 +132,8 @@ class ActorCritic(ValueBased):
                 batch = jax.tree.map(lambda x, number=number: x[number], batches)
                 state, loss = critic_step(state, batch)
                 losses.append(loss)
-            grad = jax.grad(self.actor_loss, has_aux=True)
-            gradients, metrics = grad(state.parameters, spec, state.critics, batch, numbers)
+            grad = jax.grad(actor_loss, has_aux=True)
+            gradients, metrics = grad(state.parameters, state.critics, batch)
             actor, actor_optimizer = state.actor_optimizer.apply(
                 gradients, state.parameters, numbers["learning_rate"]
             )
@@ -137,14 +150,19 @@ class ActorCritic(ValueBased):
         return (lambda state: state), step, (lambda state: state)
 
     def goals(
-        self, spec: PolicySpec, state: ActorCriticState, batch: ActorCriticBatch, numbers: Any
+        self,
+        spec: PolicySpec,
+        actor: Parameters,
+        ensemble: Parameters,
+        batch: ActorCriticBatch,
+        numbers: Any,
     ) -> jax.Array:
         """The values that the critics learn. [row]"""
         now, limit = batch.transitions, numbers["target_noise_clip"]
         noise = jnp.clip(numbers["target_noise"] * batch.noise, -limit, limit)
-        actions = jnp.tanh(mlp(state.target_actor, now.next_observations)) + noise
+        actions = jnp.tanh(mlp(actor, now.next_observations)) + noise
         actions = jnp.clip(actions, -1, 1)
-        values = self._values(state.target_critics, now.next_observations, actions).min(axis=0)
+        values = self.values(ensemble, now.next_observations, actions).min(axis=0)
         values -= numbers["critic_penalty"] * self._distance(actions, spec.actions.encode(now.next_actions))
         return now.rewards + numbers["discount"] * now.continues * values
 
@@ -153,7 +171,7 @@ class ActorCritic(ValueBased):
     ) -> jax.Array:
         """The squared errors of all critics, summed."""
         now = batch.transitions
-        values = self._values(ensemble, now.observations, spec.actions.encode(now.actions))
+        values = self.values(ensemble, now.observations, spec.actions.encode(now.actions))
         return jnp.sum(jnp.square(values - goals) * now.weights)
 
     def actor_loss(
@@ -169,14 +187,15 @@ class ActorCritic(ValueBased):
         actions, logged = jnp.tanh(mlp(actor, now.observations)), spec.actions.encode(now.actions)
         if self.actor_critics == "first":
             ensemble = jax.tree.map(lambda x: x[:1], ensemble)
-        values = self._values(ensemble, now.observations, actions).min(axis=0)
+        values = self.values(ensemble, now.observations, actions).min(axis=0)
         size = jax.lax.stop_gradient(jnp.sum(jnp.abs(values) * now.weights))
         value = jnp.sum(values * now.weights)
         distance = jnp.sum(self._distance(actions, logged) * now.weights)
         loss = numbers["actor_penalty"] * distance - numbers["value_coefficient"] * value / size
         return loss, {"prediction": distance, "value": value}
 
-    def _values(self, ensemble: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
+    def values(self, ensemble: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
+        """Q of each critic for encoded actions. [critic, row]"""
         return action_values(ensemble, observations, actions, self.critic_norm == "layer")
 
     def _distance(self, actions: jax.Array, logged: jax.Array) -> jax.Array:

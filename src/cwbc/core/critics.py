@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.core.cloning import mean_weights
-from cwbc.core.layers import Parameters, dense, linear, relu, standardized
+from cwbc.core.layers import Parameters, cast, dense, linear, normed_relu, relu
 from cwbc.core.learners import Learner
 from cwbc.core.networks import MLP
 from cwbc.core.trajectories import Trajectories
@@ -41,20 +41,28 @@ class TransitionBatch:
     continues: jax.Array  # [row] 0 where the episode terminated, else 1
     weights: (
         jax.Array
-    )  # [row] in the mean of a loss; 0 after truncation, where no next observation was logged
+    )  # [row] in the mean of a loss; 0 past the end, and where truncation hides the next step
 
     @classmethod
-    def of(cls, window: Window) -> TransitionBatch:
-        """The transitions of windows of two steps."""
-        columns, terminated = window.columns, window.columns.extra["terminated"][:, 0]
+    def of(cls, window: Window, every: int = 1) -> TransitionBatch:
+        """The transitions between neighbouring steps of windows, or every so many of them."""
+        columns, mask = window.columns, window.mask
+
+        def first(x: jax.Array) -> jax.Array:
+            return x[:, :-1:every].reshape(-1, *x.shape[2:])
+
+        def second(x: jax.Array) -> jax.Array:
+            return x[:, 1::every].reshape(-1, *x.shape[2:])
+
+        terminated = first(columns.extra["terminated"])
         return cls(
-            observations=columns.observations[:, 0],
-            actions=columns.actions[:, 0],
-            rewards=columns.extra["rewards"][:, 0],
-            next_observations=columns.observations[:, 1],
-            next_actions=columns.actions[:, 1],
+            observations=first(columns.observations),
+            actions=first(columns.actions),
+            rewards=first(columns.extra["rewards"]),
+            next_observations=second(columns.observations),
+            next_actions=second(columns.actions),
             continues=1.0 - terminated,
-            weights=mean_weights(window.mask[:, 1] | terminated),
+            weights=mean_weights(first(mask) & (second(mask) | terminated)),
         )
 
 
@@ -65,6 +73,10 @@ class ValueBased(Learner, Protocol):
     discount: float
     target_rate: float
     reward_scale: float | None
+
+    return_per_step: ClassVar[float] = (
+        1.0  # of the scaled rewards: the range of returns, over an episode of H steps
+    )
 
     def __post_init__(self) -> None:
         for name, value in self._numeric().items():
@@ -89,21 +101,14 @@ class ValueBased(Learner, Protocol):
         return "transitions", self.reward_scale
 
     def fit(self, data: Trajectories) -> Self:
-        both = f"{data.name} has {{}}; bc, rvs, dt and dt-concat take both"
-        if data.discrete:
-            raise InputError(f"value-based methods take continuous actions, {both.format('discrete ones')}")
-        if data.observations.ndim > 2:
-            raise InputError(f"value-based methods take vector observations, {both.format('images')}")
-        return self if self.is_fitted else self._with(reward_scale=_reward_scale(data))
+        check_data(data)
+        return self if self.is_fitted else self._with(reward_scale=self.return_per_step * reward_scale(data))
 
     def window(self, training: Training) -> int:
         return 2
 
     def step_columns(self, data: Trajectories) -> dict[str, NDArray[Any]]:
-        terminated = np.zeros(data.steps, bool)
-        terminated[data.starts + data.lengths - 1] = data.terminated
-        rewards = data.rewards.astype(np.float64) * (self.reward_scale or 1.0)
-        return {"rewards": rewards.astype(np.float32), "terminated": terminated}
+        return transition_columns(data, self.reward_scale or 1.0)
 
     def activations(self, spec: PolicySpec, training: Training) -> int:
         return 2 * CRITICS * training.batch_size * self.network.layers * self.network.width
@@ -119,7 +124,23 @@ class ValueBased(Learner, Protocol):
         return dataclasses.replace(fields, **changes)
 
 
-def _reward_scale(data: Trajectories) -> float:
+def check_data(data: Trajectories) -> None:
+    """Refuse data that critics do not take."""
+    both = f"{data.name} has {{}}; bc, rvs, dt and dt-concat take both"
+    if data.discrete:
+        raise InputError(f"value-based methods take continuous actions, {both.format('discrete ones')}")
+    if data.observations.ndim > 2:
+        raise InputError(f"value-based methods take vector observations, {both.format('images')}")
+
+
+def transition_columns(data: Trajectories, scale: float) -> dict[str, NDArray[Any]]:
+    """Scaled rewards, and where episodes terminated. [step]"""
+    terminated = np.zeros(data.steps, bool)
+    terminated[data.starts + data.lengths - 1] = data.terminated
+    return {"rewards": (data.rewards.astype(np.float64) * scale).astype(np.float32), "terminated": terminated}
+
+
+def reward_scale(data: Trajectories) -> float:
     """The factor with which the returns of episodes of full length span one unit per step.
 
     For locomotion, whose episodes have 1,000 steps, it is that of IQL's authors. It makes the result
@@ -137,13 +158,24 @@ def initial_mlp(network: MLP, key: jax.Array, inputs: int, outputs: int) -> Para
     return {f"layer{i}": linear(keys[i], *pair) for i, pair in pairs}
 
 
+def hidden_in(precision: str, parameters: Parameters) -> Parameters:
+    """The same parameters with hidden layers in a precision; the first and the last stay in float32."""
+    names = [f"layer{i}" for i in range(1, _layers(parameters) - 1)]
+    return parameters | {name: cast(parameters[name], jnp.dtype(precision)) for name in names}
+
+
 def mlp(parameters: Parameters, x: jax.Array, layer_norm: bool = False) -> jax.Array:
     """Dense layers with ReLU between them, and a layer norm after it. [..., size]"""
-    *hidden, last = (parameters[f"layer{i}"] for i in range(len(parameters)))
+    *hidden, last = (parameters[f"layer{i}"] for i in range(_layers(parameters)))
+    stored = hidden[-1]["weight"].dtype  # of hidden units: they are most of what a step reads and writes
     for layer in hidden:
-        x = relu(dense(layer, x))
-        x = standardized(x) if layer_norm else x
+        x = dense(layer, x).astype(stored)
+        x = normed_relu(x) if layer_norm else relu(x)
     return dense(last, x)
+
+
+def _layers(parameters: Parameters) -> int:
+    return sum(name.startswith("layer") for name in parameters)
 
 
 def initial_critics(network: MLP, key: jax.Array, spec: PolicySpec, count: int = CRITICS) -> Parameters:
@@ -171,18 +203,16 @@ class Adam:
     """The state of Adam; written out, since a critic's step is short and every kernel counts."""
 
     count: jax.Array  # []
-    mean: Parameters  # of the gradients
-    square: Parameters  # mean of the squared gradients
+    mean: Any  # of the gradients
+    square: Any  # mean of the squared gradients
 
     @classmethod
-    def of(cls, parameters: Parameters) -> Adam:
+    def of(cls, parameters: Any) -> Adam:
         """The state before the first step."""
         zeros = jax.tree.map(jnp.zeros_like, parameters)
         return cls(jnp.zeros((), jnp.int32), zeros, zeros)
 
-    def apply(
-        self, gradients: Parameters, parameters: Parameters, rate: jax.Array
-    ) -> tuple[Parameters, Adam]:
+    def apply(self, gradients: Value, parameters: Value, rate: jax.Array) -> tuple[Value, Adam]:
         """The parameters after a step, and the next state."""
         count = self.count + 1
         mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, self.mean, gradients)

@@ -81,21 +81,37 @@ class ImplicitQ(ValueBased):
     def update(self, spec: PolicySpec, training: Training, numbers: Any) -> Update:
         rate = numbers["critic_learning_rate"]
 
+        def rounded(parameters: Parameters) -> Parameters:
+            return critics.hidden_in(training.precision, parameters)
+
+        def value_loss(value: Parameters, batch: TransitionBatch, values: jax.Array) -> jax.Array:
+            return self.value_loss(rounded(value), batch, values, numbers)
+
+        def actor_loss(
+            actor: Parameters, batch: TransitionBatch, actions: jax.Array, advantages: jax.Array
+        ) -> tuple[jax.Array, jax.Array]:
+            return self.actor_loss(rounded(actor), batch, actions, advantages, numbers)
+
+        def critic_loss(
+            ensemble: Parameters, batch: TransitionBatch, actions: jax.Array, goals: jax.Array
+        ) -> jax.Array:
+            return self.critic_loss(rounded(ensemble), batch, actions, goals)
+
         def step(state: ImplicitQState, batch: TransitionBatch) -> tuple[ImplicitQState, Metrics]:
             actions = spec.actions.encode(batch.actions)
-            values = action_values(state.target_critics, batch.observations, actions).min(axis=0)
-            gradients = jax.grad(self.value_loss)(state.value, batch, values, numbers)
+            values = action_values(rounded(state.target_critics), batch.observations, actions).min(axis=0)
+            gradients = jax.grad(value_loss)(state.value, batch, values)
             value, value_optimizer = state.value_optimizer.apply(gradients, state.value, rate)
+            both = jnp.concatenate([batch.observations, batch.next_observations])
+            now, later = jnp.split(mlp(rounded(value), both)[:, 0], 2)
 
-            advantages = values - mlp(value, batch.observations)[:, 0]
-            grad = jax.grad(self.actor_loss, has_aux=True)
-            gradients, prediction = grad(state.parameters, batch, actions, advantages, numbers)
+            grad = jax.grad(actor_loss, has_aux=True)
+            gradients, prediction = grad(state.parameters, batch, actions, values - now)
             actor_rate = critics.cosine(numbers["learning_rate"], state.actor_optimizer.count, training.steps)
             actor, actor_optimizer = state.actor_optimizer.apply(gradients, state.parameters, actor_rate)
 
-            later = mlp(value, batch.next_observations)[:, 0]
             goals = batch.rewards + numbers["discount"] * batch.continues * later
-            loss, gradients = jax.value_and_grad(self.critic_loss)(state.critics, batch, actions, goals)
+            loss, gradients = jax.value_and_grad(critic_loss)(state.critics, batch, actions, goals)
             ensemble, optimizer = state.optimizer.apply(gradients, state.critics, rate)
             target = critics.toward(state.target_critics, ensemble, numbers["target_rate"])
             metrics = {"loss": loss, "prediction": prediction, "value": jnp.sum(values * batch.weights)}
@@ -124,7 +140,7 @@ class ImplicitQ(ValueBased):
     ) -> tuple[jax.Array, jax.Array]:
         """Minus the log-likelihood of logged actions, weighted by their advantage."""
         weights = jnp.minimum(jnp.exp(numbers["advantage_temperature"] * advantages), LARGEST_WEIGHT)
-        means, log_std = actor_means(actor, batch.observations), jnp.clip(actor["log_std"], *LOG_STD)
+        means, log_std = jnp.tanh(mlp(actor, batch.observations)), jnp.clip(actor["log_std"], *LOG_STD)
         squares = jnp.square(means - actions)
         negative = jnp.sum(squares * jnp.exp(-2 * log_std) / 2 + log_std, axis=-1)
         loss = jnp.sum(weights * negative * batch.weights)
@@ -134,18 +150,15 @@ class ImplicitQ(ValueBased):
         self, ensemble: Parameters, batch: TransitionBatch, actions: jax.Array, goals: jax.Array
     ) -> jax.Array:
         """The squared errors of all critics, summed."""
-        values = action_values(ensemble, batch.observations, actions)
+        values = self.values(ensemble, batch.observations, actions)
         return jnp.sum(jnp.square(values - goals) * batch.weights)
 
+    def values(self, ensemble: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
+        """Q of each critic for encoded actions. [critic, row]"""
+        return action_values(ensemble, observations, actions)
+
     def act(self, spec: PolicySpec, parameters: Parameters, history: History, step: jax.Array) -> jax.Array:
-        layers = {name: layer for name, layer in parameters.items() if name != "log_std"}
-        return spec.actions.choose(mlp(layers, history.observations[:, step]))
+        return spec.actions.choose(mlp(parameters, history.observations[:, step]))
 
     def operations(self, spec: PolicySpec, training: Training, parameters: int) -> float:
         return 26 * parameters * training.batch_size
-
-
-def actor_means(actor: Parameters, observations: jax.Array) -> jax.Array:
-    """The means of an actor's actions, encoded. [row, dimension]"""
-    layers = {name: layer for name, layer in actor.items() if name != "log_std"}
-    return jnp.tanh(mlp(layers, observations))

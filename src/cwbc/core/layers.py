@@ -69,6 +69,32 @@ def _relu_backward(y: jax.Array, gradient: jax.Array) -> tuple[jax.Array]:
 relu.defvjp(_relu_forward, _relu_backward)
 
 
+@jax.custom_vjp
+def normed_relu(x: jax.Array) -> jax.Array:
+    """max(x, 0) with zero mean and unit variance over the last axis; its gradient does not store x either."""
+    return _normed_relu_forward(x)[0]
+
+
+def _normed_relu_forward(x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
+    y = jnp.maximum(x.astype(jnp.float32), 0)
+    mean = y.mean(axis=-1, keepdims=True)
+    scale = jax.lax.rsqrt(jnp.mean(jnp.square(y - mean), axis=-1, keepdims=True) + EPSILON)
+    normal = ((y - mean) * scale).astype(x.dtype)
+    return normal, (normal, (-mean * scale).astype(x.dtype), scale)
+
+
+def _normed_relu_backward(
+    stored: tuple[jax.Array, jax.Array, jax.Array], gradient: jax.Array
+) -> tuple[jax.Array]:
+    normal, zero, scale = stored  # `zero` is what 0 became
+    y, g = normal.astype(jnp.float32), gradient.astype(jnp.float32)
+    g = scale * (g - g.mean(axis=-1, keepdims=True) - y * jnp.mean(g * y, axis=-1, keepdims=True))
+    return (jnp.where(normal > zero, g, 0).astype(gradient.dtype),)
+
+
+normed_relu.defvjp(_normed_relu_forward, _normed_relu_backward)
+
+
 def cast(parameters: Parameters, dtype: jnp.dtype) -> Parameters:
     """The same parameters in another precision."""
     return jax.tree.map(lambda x: x.astype(dtype), parameters)

@@ -102,6 +102,10 @@ class Learner(Protocol):
         """Returns-to-go in the unit of its columns, given those in the unit of the rewards."""
         return returns_to_go
 
+    def open_target(self, horizon: int) -> float | None:
+        """The target return of an episode that begins without one; None where one has to be given."""
+        return None if self.is_conditioned else 0.0  # which nothing reads
+
     def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> Any:
         """The state of one seed before the first step."""
         ...

@@ -12,12 +12,14 @@ import numpy as np
 from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.cloning import Cloning
 from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ReturnToGo
+from cwbc.core.cql import ConservativeQ
 from cwbc.core.iql import ImplicitQ
 from cwbc.core.learners import Learner
 from cwbc.core.method_names import NAMES
 from cwbc.core.networks import MLP, Transformer
 from cwbc.core.optimizers import MOST_STEPS, Optimizer
 from cwbc.core.regularizers import Conservative
+from cwbc.core.target_choice import TargetChoice
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByLength, ByReturn, StoredWeighting, TopFraction, Weighting
 from cwbc.system.errors import InputError, require, unknown
@@ -83,13 +85,13 @@ def as_begun(method: Method, steps: int) -> Method:
 
     A run that is trained on would otherwise change its learning rate after the fact.
     """
-    optimizers = {
-        name: dataclasses.replace(part, warmup_steps=min(part.warmup_steps, steps // 10))
-        for name, part in _parts(method.learner).items()
-        if isinstance(part, Optimizer)
-    }
-    learner: Any = method.learner
-    return dataclasses.replace(method, learner=dataclasses.replace(learner, **optimizers))
+
+    def begun(value: Any) -> Any:
+        if isinstance(value, Optimizer):
+            return dataclasses.replace(value, warmup_steps=min(value.warmup_steps, steps // 10))
+        return dataclasses.replace(value, **{name: begun(part) for name, part in _parts(value).items()})
+
+    return dataclasses.replace(method, learner=begun(method.learner))
 
 
 def seeds_of(seeds: Any, name: str = "seeds") -> tuple[int, ...]:
@@ -127,6 +129,7 @@ _BASES: Mapping[str, Learner] = {
         critic_norm="layer",
     ),
     "iql": ImplicitQ(MLP(256, 2)),
+    "cql": ConservativeQ(MLP(256, 3)),
 }
 # What each part adds to a base: a way to sample, or a field of the learner.
 _WEIGHTINGS: Mapping[str, Weighting] = {"w": ByReturn(), "f": TopFraction()}
@@ -144,9 +147,12 @@ _VALUE_BASED: Mapping[str, Training] = {
     "td3bc": Training(1_000_000, batch_size=256),
     "rebrac": Training(1_000_000, batch_size=1024),
     "iql": Training(1_000_000, batch_size=256),
+    "cql": Training(1_000_000, batch_size=256),
 }
 # By their names in JSON.
-LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Cloning, ActorCritic, ImplicitQ)}
+LEARNERS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Cloning, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice)
+}
 
 
 def parse(name: str) -> Method:
@@ -155,17 +161,21 @@ def parse(name: str) -> Method:
     base, *written = [*_ALIASES.get(first, first).split("+"), *rest]
     if base not in _BASES:
         raise unknown("method", name, [*METHODS, *_BASES])
-    learner, weighting = _BASES[base], None
+    learner, weighting, chooses = _BASES[base], None, False
     parts = [each for word in written for each in (_CWBC.get(base, ()) if word == "cwbc" else (word,))]
     for part in parts:
         if part in _WEIGHTINGS:
             if weighting not in (None, _WEIGHTINGS[part]):
                 raise InputError(f"method {name!r}: +w and +f are two weightings; take one of them")
             weighting = _WEIGHTINGS[part]
+        elif part == "q" and isinstance(learner, Cloning):
+            chooses = True
         elif part in _FIELDS and all(hasattr(learner, name) for name in _FIELDS[part]):
             learner = dataclasses.replace(learner, **_FIELDS[part])  # type: ignore[type-var]
         else:
             raise unknown("method", name, METHODS)
+    if chooses and isinstance(learner, Cloning):
+        learner = TargetChoice(learner, MLP(256, 2))
     return Method(name.lower(), learner, weighting or ByLength())
 
 
