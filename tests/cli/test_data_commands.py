@@ -97,7 +97,7 @@ def test_sentinels_and_actions_numbered_from_1_are_warned_of(tmp_path: Path, cap
     assert run("data", "check", "logs.csv") == 0
     said = capsys.readouterr().out
     assert "warning: observation_1 is -999 in 2 rows, far outside the others, 0.5 to 5: line 3 " in said
-    assert "warning: action has the values 1 to 3 and never 0; actions are numbered from 0" in said
+    assert "warning: action has the values 1 to 3 and never 0; numbers start at 0, so 4 actions" in said
 
 
 # Own logs

@@ -141,8 +141,7 @@ def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> 
     if data.environment is not None:
         return recording
     sizes = (math.prod(data.observations.shape[1:]), 0 if data.discrete else data.action_size)
-    data = data.described(environment=d4rl.environment_of(path.stem, *sizes))
-    return dataclasses.replace(recording, data=data)
+    return recording.described(environment=d4rl.environment_of(path.stem, *sizes))
 
 
 def _reader_name(path: Path) -> str:

@@ -40,6 +40,10 @@ class Recording:
         """All warnings, of reading and of the values."""
         return [*(issue for issue in self.issues if issue.severity == "warning"), *_warnings(self)]
 
+    def described(self, **facts: Any) -> Recording:
+        """The same recording with other facts about its data."""
+        return dataclasses.replace(self, data=self.data.described(**facts))
+
     def trusted(self) -> Trajectories:
         """The data, if it has no errors."""
         if errors := self.errors():
@@ -138,7 +142,7 @@ def _warnings(recording: Recording) -> Iterator[Issue]:
     if data.rewards.min() == data.rewards.max():
         reward, remedy = origin.reward_name, "a return is then only the episode's length"
         yield Issue("warning", f"{reward} is {data.rewards[0]:g} in every row", remedy, reward, data.steps)
-    yield from _constant_images(data) if has_images(data) else _constant_observations(data)
+    yield from _images(data) if has_images(data) else _constant_observations(data)
     yield from _sentinels(recording)
     if not origin.in_order and not has_images(data):
         yield from _repeated_rows(recording)
@@ -153,7 +157,7 @@ def _discrete_actions(data: Trajectories) -> Iterator[Issue]:
         yield Issue("warning", what, "--action-kind continuous reads it as a number", name)
     if seen[0] == 1 and len(seen) == seen[-1] > 1:
         what = f"{name} has the values 1 to {seen[-1]:,} and never 0"
-        remedy = "actions are numbered from 0, so a policy could choose one that does not exist: subtract 1"
+        remedy = f"numbers start at 0, so {seen[-1] + 1:,} actions are trained: subtract 1 from each"
         yield Issue("warning", what, remedy, name, data.steps)
 
 
@@ -180,15 +184,15 @@ def _continuous_actions(recording: Recording) -> Iterator[Issue]:
 
 
 def _constant_observations(data: Trajectories) -> Iterator[Issue]:
-    first = data.observations[0]
+    first, names = data.observations[0], dimension_names(data, "observation")
     for column in np.flatnonzero(data.observations.min(axis=0) == data.observations.max(axis=0)):
-        name = dimension_names(data, "observation")[column]
+        name = names[column]
         narrow = ", at the precision of float32" if abs(first[column]) >= 2**24 else ""
         what = f"{name} is {first[column]:g} in every row{narrow}"
         yield Issue("warning", what, "a constant observation has no information", name, data.steps)
 
 
-def _constant_images(data: Trajectories) -> Iterator[Issue]:
+def _images(data: Trajectories) -> Iterator[Issue]:
     """Images that are all the same, or whose channels seem to be first."""
     name, (height, width, channels) = dimension_names(data, "observation")[0], data.observations.shape[1:]
     if all((block == data.observations[0]).all() for _, block in blocks(data.observations)):
@@ -237,9 +241,9 @@ def _row_hashes(data: Trajectories) -> NDArray[np.uint64]:
     hashes = np.zeros(data.steps, np.uint64)
     generator = np.random.default_rng(0)
     for array in (data.observations, data.actions, data.rewards):
-        columns = array.reshape(data.steps, -1)
-        factors = generator.integers(1, 2**63, columns.shape[1], np.uint64) * np.uint64(2) + np.uint64(1)
+        columns = np.ascontiguousarray(array.reshape(data.steps, -1)).view(np.uint32)
+        # Odd: rows that differ in one column never have the same hash.
+        factors = generator.integers(2**63, size=columns.shape[1], dtype=np.uint64) * 2 + 1
         for first, block in blocks(columns):
-            bits = np.ascontiguousarray(block).view(np.uint32).astype(np.uint64)
-            hashes[first : first + len(block)] += (bits + np.uint64(1)) @ factors
-    return hashes ^ (hashes >> np.uint64(29))
+            hashes[first : first + len(block)] += block.astype(np.uint64) @ factors
+    return hashes

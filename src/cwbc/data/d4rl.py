@@ -103,8 +103,8 @@ def read(published: Published, path: Path) -> Recording:
     recording = hdf5.read(path, only_limit if published.continues_at_goal else BY_NAME)
     verify(published, recording.data)
     data = _up_to_goal(recording.data) if published.continues_at_goal else recording.data
-    data = dataclasses.replace(data, name=published.name, environment=published.environment)
-    return dataclasses.replace(recording, data=data)
+    recording = dataclasses.replace(recording, data=data)
+    return recording.described(name=published.name, environment=published.environment)
 
 
 def _up_to_goal(data: Trajectories) -> Trajectories:

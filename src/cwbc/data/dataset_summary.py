@@ -54,9 +54,8 @@ class DatasetSummary:
     def from_json(cls, values: Mapping[str, Any]) -> DatasetSummary:
         """The inverse of `to_json`; other keys are ignored."""
         place = "the dataset's summary"
-        if not isinstance(values, Mapping):
-            raise InputError(f"{place} is no object")
-        known = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
+        given = decode(dict[str, Any], values, place)
+        known = {field.name: given[field.name] for field in dataclasses.fields(cls) if field.name in given}
         summary: DatasetSummary = decode(cls, known, place)
         edges, counts = summary.histogram_edges, summary.histogram_counts
         if len(edges) != len(counts) + 1 or not counts or list(edges) != sorted(edges):

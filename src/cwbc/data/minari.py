@@ -80,11 +80,12 @@ def check_id(name: str) -> None:
 def check_place(dataset_id: str, overwrite: bool) -> None:
     """Refuse an id that is taken, or whose folder is."""
     folder = root() / dataset_id
-    if is_dataset(folder) and not overwrite:
-        raise InputError(f"there is a Minari dataset {dataset_id} already; --overwrite replaces it")
-    if folder.exists() and not is_dataset(folder):
+    if is_dataset(folder):
+        if not overwrite:
+            raise InputError(f"there is a Minari dataset {dataset_id} already; --overwrite replaces it")
+    elif folder.exists():
         raise InputError(f"{folder} is not a Minari dataset; remove it, or choose another id")
-    for parent in list(folder.relative_to(root()).parents)[:-1]:
+    for parent in list(Path(dataset_id).parents)[:-1]:
         if is_dataset(root() / parent):
             raise InputError(f"{parent.as_posix()} is a Minari dataset; {dataset_id} cannot be below it")
 

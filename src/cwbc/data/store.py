@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # listing datasets needs no numpy, so nothing that imports it
 VARIABLE = "CWBC_DATA"  # the environment variable that moves the store
 MANIFEST = "cwbc-manifest.json"
 PART = ".data.part"  # an unfinished download, with a note beside it
-_OWN = (MANIFEST, PART, f"{PART}.json")
+_OWN = (PART, f"{PART}.json", MANIFEST)
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
 # What a terminal or a file system acts upon: control characters, halves of characters, signs of paths.
@@ -143,18 +143,17 @@ def check_name(name: str, overwrite: bool = False) -> None:
             "in parts divided by /"
         )
     folder = root() / name
-    taken = (folder / MANIFEST).exists()
-    if taken and not overwrite:
+    if (folder / MANIFEST).exists():
+        if overwrite:
+            return
         raise InputError(f"there is a dataset {name} already; --overwrite replaces it")
     for parent in list(Path(name).parents)[:-1]:
         if (root() / parent / MANIFEST).exists():
             raise InputError(f"{parent} is a dataset; {name} cannot be below it")
-    if taken:
-        return
     if below := sorted(folder.rglob(MANIFEST)):
         other = below[0].parent.relative_to(root()).as_posix()
         raise InputError(f"{other} is a dataset; {name} cannot be above it")
-    files = sorted(path for path in folder.glob("*") if not path.is_dir() and not is_aside(path))
+    files = (path for path in sorted(folder.glob("*")) if not path.is_dir() and not is_aside(path))
     if others := [p.name for p in files if not (p.name in _OWN or _FILE.fullmatch(p.name))]:
         some = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         raise InputError(
@@ -256,7 +255,7 @@ def remove(name: str) -> tuple[int, list[str]]:
             raise InputError(f"{error}; its files are not known: delete {folder} yourself") from error
         size = 0
         # The manifest last: after a kill, the same command removes the rest.
-        for path in (entry.path, folder / PART, folder / f"{PART}.json", folder / MANIFEST):
+        for path in (entry.path, *(folder / name for name in _OWN)):
             with contextlib.suppress(FileNotFoundError):
                 size += path.lstat().st_size
                 path.unlink()
@@ -272,14 +271,13 @@ def remove(name: str) -> tuple[int, list[str]]:
 
 def _offers() -> Iterator[Offer]:
     for name in names():
-        entry = readable(name)
-        cells = ("damaged", "", "", f"`cwbc data check {name}` shows how")
-        facts = {"name": name, "whole": False}
-        if entry is not None and entry.looks_whole():
-            size = size_text(entry.bytes)
-            cells = (f"{entry.episodes:,}", f"{entry.steps:,}", size, entry.environment or "-")
-            facts = {"whole": True} | dataclasses.asdict(entry)
-        yield Offer(name, cells, facts)
+        if (entry := readable(name)) and entry.looks_whole():
+            size, environment = size_text(entry.bytes), entry.environment or "-"
+            cells = (f"{entry.episodes:,}", f"{entry.steps:,}", size, environment)
+            yield Offer(name, cells, {"whole": True} | dataclasses.asdict(entry))
+        else:
+            cells = ("damaged", "", "", f"`cwbc data check {name}` shows how")
+            yield Offer(name, cells, {"name": name, "whole": False})
 
 
 SOURCE = DatasetSource(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import math
 import zipfile
@@ -102,7 +101,7 @@ def from_arrays(
     described = {key: (array.shape, array.dtype) for key, array in arrays.items()}
     recording = assemble(array_table(name, described, lambda key, _: arrays[key]), name)
     facts = {"environment": environment, "time_limit": time_limit, "action_count": action_count}
-    return dataclasses.replace(recording, data=recording.data.described(name=name, **facts)).trusted()
+    return recording.described(name=name, **facts).trusted()
 
 
 def read_npz(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
@@ -128,11 +127,9 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dt
     """The shape and type of an array, without its values."""
     with archive.open(name) as file:
         member = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
-    version = np.lib.format.read_magic(member)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise InputError(f"{name} is in version {version} of NumPy's format; expected 1.0 or 2.0")
-    shape, _, dtype = readers[version](member)
+    first = np.lib.format.read_magic(member) == (1, 0)  # of versions that differ in the header's length
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
     return tuple(shape), dtype
 
 

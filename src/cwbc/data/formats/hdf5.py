@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import math
 import mmap
@@ -49,8 +48,7 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
         described = {key: (array.shape or (), array.dtype) for key, array in arrays.items()}
         table = array_table(str(path), described, fetch, path.stat().st_size)
         recording = assemble(table, path.stem, options, progress)
-        environment = _read_environment(path, file)
-    return dataclasses.replace(recording, data=dataclasses.replace(recording.data, environment=environment))
+        return recording.described(environment=_read_environment(path, file))
 
 
 def write(path: Path, data: Trajectories) -> None:

@@ -183,17 +183,13 @@ def _naming(source: str, episode: int) -> Iterator[None]:
 
 def _arrays(episode: dict[str, Any], count: int, space: Any, action_space: Any) -> tuple[NDArray[Any], ...]:
     """The observations, actions, rewards and terminations of an episode. [count, width] each"""
-    rewards, terminations, _ = (
-        _column(episode, name, count) for name in ("rewards", "terminations", "truncations")
-    )
+    one_each = ("rewards", "terminations", "truncations")
+    rewards, terminations, _ = (_column(episode, name, (count,)) for name in one_each)
     # The observation after the last action is excluded: no action follows it.
     observed = observations.flatten_batch(space, episode["observations"], count + 1)[:count]
-    actions, shape = np.asarray(episode["actions"]), (count, *action_space.shape)
-    if actions.shape[:1] != (count,) or actions.size != math.prod(shape):
-        raise InputError(f"'actions' has values of shape {actions.shape}; expected {shape}")
-    actions = actions.reshape(count, -1)
+    actions = _column(episode, "actions", (count, *action_space.shape))
     if isinstance(action_space, spaces.Discrete):
-        if actions.dtype.kind not in "iub":
+        if actions.dtype.kind == "f":
             raise InputError(f"'actions' holds {actions.dtype}; {action_space} has integers")
         # An action outside the space stays outside, and the checks report its location.
         actions = (actions.astype(np.int64) - action_space.start).clip(-1, 2**31 - 1)
@@ -202,14 +198,14 @@ def _arrays(episode: dict[str, Any], count: int, space: Any, action_space: Any) 
         return observed.astype(np.float32), actions.astype(dtype), rewards.astype(np.float32), terminations
 
 
-def _column(episode: dict[str, Any], name: str, count: int) -> NDArray[Any]:
-    """One number per step. [count, 1]"""
+def _column(episode: dict[str, Any], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The numbers of each step. [count, width]"""
     values = np.asarray(episode[name])
-    if values.size != count or len(values) != count:
-        raise InputError(f"'{name}' has values of shape {values.shape}; expected {(count,)}")
+    if values.shape[:1] != shape[:1] or values.size != math.prod(shape):
+        raise InputError(f"'{name}' has values of shape {values.shape}; expected {shape}")
     if values.dtype.kind not in "fiub":
         raise InputError(f"'{name}' holds {values.dtype}; expected numbers")
-    return values.reshape(count, 1)
+    return values.reshape(shape[0], -1)
 
 
 def export(data: Trajectories, dataset_id: str, overwrite: bool = False) -> Path:
