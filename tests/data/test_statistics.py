@@ -16,6 +16,7 @@ from cwbc.core.regularizers import Conservative
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn
 from cwbc.data import statistics as module
+from cwbc.data.checks import LengthStatistics
 from cwbc.data.statistics import PERCENTS, DatasetStatistics, DimensionStatistics
 
 
@@ -45,7 +46,7 @@ def test_episodes_lengths_and_ends() -> None:
     found = described(dataclasses.replace(data, unfinished_steps=4))
     assert (found.name, found.environment, found.episodes, found.steps) == ("logged", "Some-v0", 3, 6)
     assert (found.unfinished_steps, found.horizon, found.time_limit) == (4, 7, 7)
-    assert found.lengths == module.LengthStatistics(
+    assert found.lengths == LengthStatistics(
         min=1, median=2.0, max=3, terminated=3, truncated=0, terminated_at_longest=1
     )
     assert not found.discrete

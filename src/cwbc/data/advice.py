@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
-from cwbc.data.checks import NOTHING_TO_LEARN, looks_like_limit
+from cwbc.data.checks import NOTHING_TO_LEARN
 from cwbc.data.statistics import DatasetStatistics as Statistics
 from cwbc.system.formatting import PERCENT, amount, counted, percent
 
@@ -62,10 +62,8 @@ def _on_sampling(s: Statistics) -> Iterator[str]:
         higher = f"A --temperature above {temperature} prefers high returns less"
         yield f"With weighting, {size}. {higher}, {smoothing}."
     if s.scores is not None and _expert_is_ood(s):
-        exceeds = (
-            f"The expert return, {amount(s.scores.expert_return)}, exceeds the best in the dataset, {best}"
-        )
-        yield f"{exceeds}. On such a target, plain rvs tends to collapse; +c prevents that."
+        expert = f"The expert return, {amount(s.scores.expert_return)}, exceeds the best in the dataset"
+        yield f"{expert}, {best}. On such a target, plain rvs tends to collapse; +c prevents that."
     if not _outlier(s):
         yield from _on_top(s)
     if weighted_mean < mean - 0.02 * s.returns.range:
@@ -133,10 +131,9 @@ def _on_environment(s: Statistics) -> Iterator[str]:
         yield "No environment is known: training works, evaluation needs --env ID."
     if s.time_limit is None:
         known = f"No time limit is known; the longest episode, {counted(s.horizon, 'step')}, is used instead"
-        terminated, there = s.lengths.terminated, s.lengths.terminated_at_longest
-        if looks_like_limit(terminated, there, s.horizon):
-            remedy = f"if that is the limit, import with --time-limit {s.horizon}"
-            yield f"{known}. {there:,} of {terminated:,} terminations are there: {remedy}."
+        if s.lengths.look_limited:
+            there = f"{s.lengths.terminated_at_longest:,} of {s.lengths.terminated:,} terminations are there"
+            yield f"{known}. {there}: if that is the limit, import with --time-limit {s.horizon}."
         else:
             yield f"{known} (rvs is conditioned on the return-to-go per remaining step)."
     elif s.lengths.max > s.time_limit:

@@ -77,14 +77,28 @@ def are_equal(lowest: float, best: float) -> bool:
     return lowest == best or best - lowest < 1e-6 * max(abs(lowest), abs(best))  # not where one is infinite
 
 
-def terminated_at_longest(data: Trajectories) -> int:
-    """How many terminated episodes are as long as the longest of all."""
-    return int((data.lengths[data.terminated] == data.lengths.max()).sum())
+@dataclasses.dataclass(frozen=True)
+class LengthStatistics:
+    """How long the episodes are, and how they ended."""
 
+    min: int
+    median: float
+    max: int
+    terminated: int  # episodes
+    truncated: int  # episodes
+    terminated_at_longest: int  # terminated episodes that are as long as the longest
 
-def looks_like_limit(terminated: int, at_longest: int, longest: int) -> bool:
-    """Whether nearly all terminations are at the same step, which few environments do."""
-    return terminated >= _MANY_ENDS and at_longest >= _NEARLY_ALL * terminated and longest > 1
+    @classmethod
+    def of(cls, data: Trajectories) -> LengthStatistics:
+        terminated, longest = data.lengths[data.terminated], int(data.lengths.max())
+        ends = (len(terminated), data.episodes - len(terminated), int((terminated == longest).sum()))
+        return cls(int(data.lengths.min()), float(np.median(data.lengths)), longest, *ends)
+
+    @property
+    def look_limited(self) -> bool:
+        """Whether nearly all terminations are at the same step, which few environments do."""
+        nearly_all = self.terminated_at_longest >= _NEARLY_ALL * self.terminated
+        return self.terminated >= _MANY_ENDS and nearly_all and self.max > 1
 
 
 def _errors(recording: Recording) -> Iterator[Issue]:
@@ -133,9 +147,9 @@ def _warnings(recording: Recording) -> Iterator[Issue]:
         what = f"{len(short):,} of {data.episodes:,} episodes have one step"
         remedy = "an episode of one step is rarely meant: are the ends of episodes marked correctly?"
         yield origin.issue("warning", what, remedy, data.starts, data.starts[short])
-    terminated, longest = int(data.terminated.sum()), int(data.lengths.max())
-    same = terminated_at_longest(data)
-    if origin.only_done and data.time_limit is None and looks_like_limit(terminated, same, longest):
+    lengths = LengthStatistics.of(data)
+    if origin.only_done and data.time_limit is None and lengths.look_limited:
+        same, longest = lengths.terminated_at_longest, lengths.max
         what = f"{same:,} of {data.episodes:,} episodes end after exactly {longest:,} steps"
         remedy = f"if that is a time limit, import with --time-limit {longest}: then they count as truncated"
         yield Issue("warning", what, remedy)

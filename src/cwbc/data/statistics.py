@@ -12,7 +12,7 @@ from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ConditionSc
 from cwbc.core.regularizers import Conservative
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByLength, ByReturn
-from cwbc.data.checks import are_equal, dimension_names, has_images, terminated_at_longest
+from cwbc.data.checks import LengthStatistics, are_equal, dimension_names, has_images
 
 PERCENTS = (0, 5, 25, 50, 75, 90, 95, 100)
 TOP = 0.1  # the fraction of the return range below the best that is called the top
@@ -32,18 +32,6 @@ class DimensionStatistics:
     @property
     def constant(self) -> bool:
         return self.min == self.max
-
-
-@dataclasses.dataclass(frozen=True)
-class LengthStatistics:
-    """How long the episodes are, and how they ended."""
-
-    min: int
-    median: float
-    max: int
-    terminated: int  # episodes
-    truncated: int  # episodes
-    terminated_at_longest: int  # terminated episodes that are as long as the longest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,9 +171,6 @@ class DatasetStatistics:
     def of(cls, data: Trajectories, weighting: ByReturn, regularizer: Conservative) -> DatasetStatistics:
         """The statistics of a dataset, with the effect of these two choices."""
         bins = weighting.bins if data.lowest < data.best else 1  # one when all returns are equal
-        lengths, terminated = data.lengths, int(data.terminated.sum())
-        span = (int(lengths.min()), float(np.median(lengths)), int(lengths.max()))
-        ends = (terminated, data.episodes - terminated, terminated_at_longest(data))
         member, images = weighting.members(data), has_images(data)
         vectors = data.observations.reshape(-1, 1) if images else data.observations
 
@@ -201,7 +186,7 @@ class DatasetStatistics:
         facts = "name environment episodes steps unfinished_steps horizon time_limit discrete"
         return cls(
             **{name: getattr(data, name) for name in facts.split()},
-            lengths=LengthStatistics(*span, *ends),
+            lengths=LengthStatistics.of(data),
             image_shape=data.observations.shape[1:] if images else (),
             observations=_dimensions(vectors, dimension_names(data, "observation")),
             actions=() if data.discrete else _dimensions(data.actions, dimension_names(data, "action")),
