@@ -7,15 +7,17 @@ import pytest
 from conftest import logged, with_returns
 
 from cwbc.core.weighting import ByLength, ByReturn, TopFraction
-from cwbc.paper.sampled_returns import bound, effective_sample_size, only_best, return_bins, uniform
+from cwbc.paper.sampled_returns import binned, bound, effective_sample_size, only_best, uniform
 
 # Two bins: six trajectories in the lower one, two in the upper one.
 RETURNS = np.array([0.0, 1, 1, 2, 2, 3, 9, 10])
 
 
 def test_bins_are_of_equal_width_and_ties_share_them() -> None:
-    assert return_bins(np.array([0.0, 4.9, 5.0, 10.0, 10.0]), 2).tolist() == [0, 0, 1, 1, 1]
-    assert return_bins(np.array([3.0, 3.0]), 4).tolist() == [3, 3]
+    probabilities = np.array([0.1, 0.2, 0.3, 0.15, 0.25])
+    found = binned(np.array([0.0, 4.9, 5.0, 10.0, 10.0]), probabilities, 2)
+    assert found.tolist() == pytest.approx([0.1 + 0.2, 0.3 + 0.15 + 0.25])
+    assert sorted(binned(np.array([3.0, 3.0]), np.array([0.5, 0.5]), 4)) == [0, 0, 0, 1]
 
 
 def test_uniform_by_hand() -> None:

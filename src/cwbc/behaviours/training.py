@@ -112,48 +112,43 @@ def _states(
     rows = min(settings.capacity, -(-steps // settings.copies) * settings.copies)
     sizes = ((observation_size,), (action_size,), (), (), (observation_size,))
     empty = Transitions(*(jnp.zeros((len(training.seeds), rows, *size)) for size in sizes))
-    state, replay = files.open(initialize(settings, observation_size, action_size, keys), empty, first)
+    state, replay = files.open(_initialize(settings, observation_size, action_size, keys), empty, first)
     collector.reset(first)
     for step in range(first, steps, settings.copies):
         if step < settings.warmup:
             actions: Any = collector.uniform()
         else:
-            actions = act(state.parameters["actor"], collector.observations, keys, step)
+            actions = _act(state.parameters["actor"], collector.observations, keys, step)
             # Queued behind the actions: the device updates while the simulator computes the transitions.
             if step > first:
-                state = learn(settings, state, replay, keys, step)
-        replay = insert(replay, collector.step(np.asarray(actions)), step)
+                state = _learn(settings, state, replay, keys, step)
+        replay = _insert(replay, collector.step(np.asarray(actions)), step)
         yield step + settings.copies, state, replay
 
 
+# The functions of `sac` for all seeds: arrays have an axis [seed] in front; each purpose has its own keys.
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def initialize(settings: SAC, observation_size: int, action_size: int, keys: jax.Array) -> SACState:
-    """The states of all seeds before the first update."""
-    one = functools.partial(sac.initialize, settings, observation_size, action_size)
-    return jax.vmap(one)(_keys_for(keys, 0))
+@functools.partial(jax.vmap, in_axes=(None, None, None, 0))
+def _initialize(settings: SAC, observation_size: int, action_size: int, key: jax.Array) -> SACState:
+    return sac.initialize(settings, observation_size, action_size, jax.random.fold_in(key, 0))
 
 
 @jax.jit
-def act(actor: Any, observations: jax.Array, keys: jax.Array, step: int) -> jax.Array:
-    """Sampled actions of every seed within -1 and 1, [seed, copy, action]."""
-    return jax.vmap(sac.act)(actor, observations, _keys_for(keys, 1, step))
+@functools.partial(jax.vmap, in_axes=(0, 0, 0, None))
+def _act(actor: Any, observations: jax.Array, key: jax.Array, step: int) -> jax.Array:
+    return sac.act(actor, observations, jax.random.fold_in(jax.random.fold_in(key, 1), step))
 
 
-insert = jax.jit(jax.vmap(sac.insert, in_axes=(0, 0, None)), donate_argnums=0)  # [seed, copy, ...]
+_insert = jax.jit(jax.vmap(sac.insert, in_axes=(0, 0, None)), donate_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-def learn(settings: SAC, state: SACState, replay: Transitions, keys: jax.Array, step: int) -> SACState:
-    """Update each seed's learner."""
-    one = functools.partial(sac.learn, settings)
-    return jax.vmap(one, in_axes=(0, 0, None, 0))(state, replay, step, _keys_for(keys, 2, step))[0]
-
-
-def _keys_for(keys: jax.Array, *numbers: int) -> jax.Array:
-    """Keys of all seeds for one purpose."""
-    for number in numbers:
-        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
-    return keys
+@functools.partial(jax.vmap, in_axes=(None, 0, 0, 0, None))
+def _learn(settings: SAC, state: SACState, replay: Transitions, key: jax.Array, step: int) -> SACState:
+    key = jax.random.fold_in(jax.random.fold_in(key, 2), step)
+    return sac.learn(settings, state, replay, step, key)[0]
 
 
 class Collector:

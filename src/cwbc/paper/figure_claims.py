@@ -43,7 +43,8 @@ def _by_quality(replays: Results, others: Results) -> Found:
 def _low_returns(replays: Results, others: Results) -> Found:
     """Whether medium-replay has the lowest mean return, and most returns in the lower half of their range."""
     found = {dataset: of["rvs"].dataset for dataset, of in {**replays, **others}.items()}
-    ((name, replay),) = [(dataset, found[dataset]) for dataset in replays]
+    (name,) = replays
+    replay = found[name]
     edges, counts = np.array(replay.histogram_edges), np.array(replay.histogram_counts)
     middles = (edges[1:] + edges[:-1]) / 2
     low = float(counts[middles < (edges[0] + edges[-1]) / 2].sum() / counts.sum())
@@ -207,7 +208,7 @@ def _is_best_strategy(curves: Curves) -> Found:
 def _matches_best(curves: Curves) -> Found:
     ours, theirs = curves["rvs+cwbc"].at_expert, _scores(curves["rvs"])
     best = rules.highest(theirs)
-    return rules.comparable(ours, theirs[best]), f"{rules.against(ours, theirs[best])} ({best})"
+    return rules.comparable(ours, theirs[best]), f"{score(ours)} against {score(theirs[best])} ({best})"
 
 
 def _strategy_chart(dataset: str, methods: Curves, labels: Sequence[str]) -> Chart:

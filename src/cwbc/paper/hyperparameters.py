@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,26 +12,13 @@ from cwbc.grids.cells import Variant
 from cwbc.paper import rules
 from cwbc.paper.item import Exhibits, Item
 from cwbc.paper.published import EXPERTS, REPLAYS, WALKERS
-from cwbc.paper.rules import (
-    COMPARABLE,
-    SIMILAR,
-    WELL,
-    Comparison,
-    Curves,
-    Found,
-    Results,
-    comparable,
-    on_each,
-    well,
-)
-from cwbc.paper.sampled_returns import BINS, binned, distribution_chart
+from cwbc.paper.rules import COMPARABLE, SIMILAR, WELL, Comparison, Curves, Found, Results, on_each
+from cwbc.paper.sampled_returns import BINS, Sampled, binned, distributions
 from cwbc.reports import showing
 from cwbc.results.dataset_names import short_name
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Array
 from cwbc.system.formatting import amount, percent
-
-Sampled = Callable[[Trajectories], Mapping[str, Array]]  # probabilities [episode] by name
 
 
 def _variants(symbol: str, option: str, values: Sequence[float]) -> dict[str, Variant]:
@@ -43,13 +30,9 @@ def _exhibits(name: str, sampled: Sampled | None = None, by: str = "") -> Callab
     """The scores, the curves, and the sampled returns where the hyper-parameter changes them."""
 
     def exhibits(evidence: Evidence) -> Exhibits:
-        distributions = {
-            dataset: distribution_chart(f"{dataset}: returns sampled with {by}", data.returns, sampled(data))
-            for dataset, data in evidence.data.items()
-            if sampled is not None
-        }
         table = showing.expert_table(evidence, evidence.labels)
-        return Exhibits({name: table}, showing.curves(evidence), distributions)
+        charts = distributions(evidence, sampled, f": returns sampled with {by}") if sampled else {}
+        return Exhibits({name: table}, showing.curves(evidence), charts)
 
     return exhibits
 
@@ -71,7 +54,7 @@ def _by_kappa(data: Trajectories) -> dict[str, Array]:
 
 
 def _is_more_uniform(data: Trajectories) -> Found:
-    sampled = binned(data.returns, _by_kappa(data))[1].values()
+    sampled = [binned(data.returns, probabilities) for probabilities in _by_kappa(data).values()]
     nearness = [1 - float(np.abs(fractions - 1 / BINS).sum() / 2) for fractions in sampled]
     # The low fraction follows from the formula; whether bins come closer to each other is up to the data.
     low = [float(fractions[: BINS // 2].sum()) for fractions in sampled]
@@ -107,7 +90,9 @@ FIGURE_7 = Item(
         ),
         "Relatively small kappa (z = 99, 90, 50) performs well on all three datasets.": (
             f"Each scores at least {percent(WELL)} of the best value of kappa at 1x expert",
-            on_each(Comparison(lambda of: well([of[label] for label in SMALL], max(of.values()))), KAPPA),
+            on_each(
+                Comparison(lambda of: rules.well([of[label] for label in SMALL], max(of.values()))), KAPPA
+            ),
         ),
         "Large kappa (z = 0) hurts on medium-expert, and even underperforms RvS+C.": (
             "At 1x expert, z = 0 scores below z = 90 and below RvS+C",
@@ -133,8 +118,9 @@ def _by_lambda(data: Trajectories) -> dict[str, Array]:
 
 
 def _is_more_correlated(data: Trajectories) -> Found:
-    original, sampled = binned(data.returns, _by_lambda(data))
-    found = [float(np.corrcoef(original, fractions)[0, 1]) for fractions in sampled.values()]
+    original, returns = np.histogram(data.returns, BINS)[0], data.returns
+    sampled = [binned(returns, probabilities) for probabilities in _by_lambda(data).values()]
+    found = [float(np.corrcoef(original, fractions)[0, 1]) for fractions in sampled]
     return rules.rises(found), _decimals(found)
 
 
@@ -165,7 +151,9 @@ FIGURE_8 = Item(
         ),
         "All values of lambda are better than or comparable to training without weighting, RvS+C.": (
             f"At 1x expert each reaches {percent(COMPARABLE)} of RvS+C",
-            on_each(Comparison(lambda of: comparable(min(of.values()), of["rvs+c"])), ["rvs+c", *LAMBDA]),
+            on_each(
+                Comparison(lambda of: rules.comparable(min(of.values()), of["rvs+c"])), ["rvs+c", *LAMBDA]
+            ),
         ),
     },
     _exhibits("lambda", _by_lambda, "lambda"),
@@ -195,7 +183,7 @@ FIGURE_9 = Item(
     {
         "q = 95 and q = 99 perform well on all three datasets.": (
             f"Both score at least {percent(WELL)} of the best q at 1x expert",
-            on_each(Comparison(lambda of: well((of["q = 95"], of["q = 99"]), max(of.values()))), Q),
+            on_each(Comparison(lambda of: rules.well((of["q = 95"], of["q = 99"]), max(of.values()))), Q),
         ),
         "q = 50 and q = 0 lead to poor results for the medium-replay dataset.": (
             f"Both score below {percent(POOR)} of q = 95 at 1x expert",
@@ -228,14 +216,14 @@ FIGURE_10 = Item(
         "Overly aggressive regularization (alpha = 10) hurts performance, too.": (
             f"At 1x expert alpha = 10 scores below {percent(COMPARABLE)} of alpha = 1 on two thirds of them",
             on_each(
-                rules.pair(lambda large, moderate: not comparable(large, moderate)),
+                rules.pair(lambda large, moderate: not rules.comparable(large, moderate)),
                 ["alpha = 10", "alpha = 1"],
                 2 / 3,
             ),
         ),
         "CWBC is robust to the other, non-extreme values of alpha.": (
             f"At 1x expert, {', '.join(MODERATE)} each score at least {percent(WELL)} of the best of them",
-            on_each(Comparison(lambda of: well(of.values(), max(of.values()))), MODERATE),
+            on_each(Comparison(lambda of: rules.well(of.values(), max(of.values()))), MODERATE),
         ),
     },
     _exhibits("alpha"),

@@ -33,27 +33,17 @@ class Exhibits:
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """A table or figure.
+    """A table or figure."""
 
-    Args:
-        name: its name on the command line.
-        place: its number in the paper.
-        shows: its content in one line.
-        variants: the methods that are trained on each dataset; none if the data alone decides the claims.
-        rules: those that decide its claims, by the paper's sentences.
-        datasets: short names, as in `published`; `quick_datasets` are those of a quick run.
-        needs_data: whether rules or exhibits use the trajectories.
-    """
-
-    name: str
-    place: str
-    shows: str
-    variants: tuple[Variant | str, ...]
-    rules: Mapping[str, Rule]
+    name: str  # on the command line
+    place: str  # its number in the paper
+    shows: str  # its content in one line
+    variants: tuple[Variant | str, ...]  # trained on each dataset; none if the data alone decides the claims
+    rules: Mapping[str, Rule]  # that decide its claims, by the paper's sentences
     exhibits: Callable[[Evidence], Exhibits]
-    datasets: tuple[str, ...] = WALKERS
-    quick_datasets: tuple[str, ...] = WALKERS
-    needs_data: bool = False
+    datasets: tuple[str, ...] = WALKERS  # short names, as in `published`
+    quick_datasets: tuple[str, ...] = WALKERS  # those of a quick run
+    needs_data: bool = False  # whether rules or exhibits use the trajectories
 
     def claims(self, evidence: Evidence) -> list[Claim]:
         """The claims as their rules decide them."""
@@ -68,8 +58,13 @@ class Item:
 
     def cells(self, names: Sequence[str], scale: Scale) -> tuple[Cell, ...]:
         """Everything to train on datasets with these names in the store."""
-        cells = [dataclasses.replace(cell, fractions=(LESS,)) for cell in grid(names, self.variants, scale)]
-        return tuple(_lighter(cell) if scale.preset == QUICK.preset else cell for cell in cells)
+        cells = []
+        for cell in grid(names, self.variants, scale):
+            training = cell.training
+            if scale.preset == QUICK.preset and cell.method.learner.looks_back:
+                training = dataclasses.replace(training, batch_size=_QUICK_BATCH)
+            cells.append(dataclasses.replace(cell, fractions=(LESS,), training=training))
+        return tuple(cells)
 
     def only(self, datasets: Sequence[str] | None, methods: Sequence[str] | None) -> Item:
         """The same item with only these datasets and methods; an unknown one is an error."""
@@ -93,9 +88,3 @@ class Item:
     def count(self, quick: bool) -> int:
         """The number of cells."""
         return len(self.variants) * len(self.quick_datasets if quick else self.datasets)
-
-
-def _lighter(cell: Cell) -> Cell:
-    if not cell.method.learner.looks_back:
-        return cell
-    return dataclasses.replace(cell, training=dataclasses.replace(cell.training, batch_size=_QUICK_BATCH))

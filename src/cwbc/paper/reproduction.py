@@ -132,21 +132,15 @@ def report(
     exhibits, claims = item.exhibits(evidence), judged(item.claims, evidence)
     finding, remarks = headline(extent, claims), [*extent.remarks(datasets), *evidence.broken]
     verdicts = [VERDICTS] if item.variants else []
-    lines = [f"# {finding}", "", *remarks, *verdicts, ""]
+    lines, shown, values = [f"# {finding}", "", *remarks, *verdicts, ""], [], []
     for claim in claims:
         lines += [f"- **{claim.verdict}**: {claim.text}", f"  {claim.reason}"]
         lines += [f"  - {case_in_words(case)}" for case in claim.cases]
+        cases = [(case.verdict, case.dataset, case.shown) for case in claim.cases]
+        shown.append((claim.verdict, claim.text, claim.reason, cases))
+        by_dataset = [{"verdict": case.verdict, **dataclasses.asdict(case)} for case in claim.cases]
+        values.append({"verdict": claim.verdict, **dataclasses.asdict(claim), "cases": by_dataset})
     lines += [f"- **failed**: {failure}" for failure in results.failures]
-    shown = [
-        (
-            claim.verdict,
-            claim.text,
-            claim.reason,
-            [(case.verdict, case.dataset, case.shown) for case in claim.cases],
-        )
-        for claim in claims
-    ]
-    what = "returns of the data, as sampled"
     report = ReportDocument(
         title,
         f"Reproduction · {title}",
@@ -154,24 +148,14 @@ def report(
         remarks,
         {},
         provenance,
-        {
-            "item": {"name": item.name, "place": item.place, "shows": item.shows},
-            "claims": [
-                {
-                    "verdict": claim.verdict,
-                    **dataclasses.asdict(claim),
-                    "cases": [{"verdict": case.verdict, **dataclasses.asdict(case)} for case in claim.cases],
-                }
-                for claim in claims
-            ],
-        },
+        {"item": {"name": item.name, "place": item.place, "shows": item.shows}, "claims": values},
         sections={
             "Claims of the paper": [*(block("paragraph", each) for each in verdicts), block("claims", shown)]
         },
         tables=exhibits.tables,
         charts=[*exhibits.distributions.values(), *exhibits.charts],
         pictures={
-            f"returns-{dataset}.png": Picture(chart, "", what)
+            f"returns-{dataset}.png": Picture(chart, "", "returns of the data, as sampled")
             for dataset, chart in exhibits.distributions.items()
         },
         files={"claims.md": File("\n".join(lines) + "\n", "the claims and their verdicts")},

@@ -55,8 +55,7 @@ def on_results(
         found: Results = evidence.data
         if methods:
             curves = evidence.having(*methods).items()
-            complete = {dataset: of for dataset, of in curves if all(map(where, of))}
-            found = {dataset: dict(zip(methods, of, strict=True)) for dataset, of in complete.items()}
+            found = {name: dict(zip(methods, of, strict=True)) for name, of in curves if all(map(where, of))}
         results = {dataset: of for dataset, of in found.items() if among is None or dataset in among}
         if not results:
             return inconclusive(claim, "no dataset has all results that it compares")
@@ -89,14 +88,17 @@ def collapses(method: str, **about: Any) -> Rule:
 def gains(methods: Sequence[str], published: float, **about: Any) -> Rule:
     """The rule that one method improves on another by half of the published fraction on average."""
 
+    def holds(scores: Mapping[str, float]) -> bool:
+        ours, theirs = scores.values()  # which may be below zero
+        return ours > theirs and ours - theirs >= published / 2 * abs(theirs)
+
     def written(scores: Mapping[str, float]) -> str:
         ours, theirs = scores.values()
-        return against(ours, theirs) + (f", {percent((ours - theirs) / theirs)}" if theirs > 0 else "")
+        gain = f", {percent((ours - theirs) / theirs)}" if theirs > 0 else ""
+        return f"{score(ours)} against {score(theirs)}{gain}"
 
-    # Scores may be below zero.
-    gain = pair(lambda ours, theirs: ours > theirs and ours - theirs >= published / 2 * abs(theirs))
     words = f"The gain in the average is at least half of the paper's {percent(published)}"
-    return words, on_results(average(dataclasses.replace(gain, written=written)), methods, **about)
+    return words, on_results(average(Comparison(holds, written)), methods, **about)
 
 
 def untested(why: str) -> Rule:
@@ -124,11 +126,6 @@ def highest(scores: Mapping[str, float]) -> str:
 def listed(scores: Mapping[str, float]) -> str:
     """Scores with their labels."""
     return ", ".join(f"{label} {score(found)}" for label, found in scores.items())
-
-
-def against(ours: float, theirs: float) -> str:
-    """Two scores beside each other."""
-    return f"{score(ours)} against {score(theirs)}"
 
 
 def retention_in_words(curve: EvaluatedMethod) -> str:
@@ -222,11 +219,7 @@ def on_datasets(
 def decided(
     claim: Claim, holds: bool | None, numbers: str, missing: Collection[str] = (), turned: bool | None = None
 ) -> Claim:
-    """The claim as numbers decide it, left open if missing datasets could turn this outcome.
-
-    Args:
-        turned: the outcome that they could turn; None: any.
-    """
+    """The claim as numbers decide it, left open if missing datasets could turn this outcome (`turned`)."""
     reason, holds = f"{claim.reason} Found: {numbers}.", _plain(holds)
     if missing and holds is not None and turned in (None, holds):
         reason = f"Missing: {', '.join(missing)}, which could change the outcome. {reason}"

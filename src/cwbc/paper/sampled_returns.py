@@ -15,16 +15,18 @@ the same value if q is uniform within bins, and it detects filters that divide o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cwbc.core.trajectories import Trajectories
 from cwbc.reports.chart import Axis, Chart, histogram_chart
+from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Array
 
 BINS = 20
+Sampled = Callable[[Trajectories], Mapping[str, Array]]  # probabilities [episode] by name
 
 
 class Bound(NamedTuple):
@@ -38,10 +40,9 @@ class Bound(NamedTuple):
 
 def bound(returns: Array, probabilities: Array, bins: int = BINS) -> Bound:
     """The terms for trajectories [episode] that are sampled with probabilities [episode]."""
-    member = return_bins(returns, bins)
-    counts = np.bincount(member, minlength=bins)
+    counts = np.histogram(returns, bins)[0]
     there = counts > 0
-    sampled, counts = np.bincount(member, probabilities, bins)[there], counts[there]
+    sampled, counts = binned(returns, probabilities, bins)[there], counts[there]
     return Bound(
         scarcity=float((sampled / counts).sum()),
         divergence=float(np.square(probabilities).sum()),  # p_D is 1 / |D| for each, so |D| cancels
@@ -50,29 +51,22 @@ def bound(returns: Array, probabilities: Array, bins: int = BINS) -> Bound:
     )
 
 
-def return_bins(returns: Array, bins: int = BINS) -> NDArray[np.int64]:
-    """The bin of every trajectory, among bins of equal width between the min and the max return."""
-    if returns.min() == returns.max():
-        return np.full(len(returns), bins - 1)
-    edges = np.linspace(returns.min(), returns.max(), bins + 1)[1:-1]
-    return np.searchsorted(edges, returns, side="right")
+def binned(returns: Array, probabilities: Array, bins: int = BINS) -> Array:
+    """How often each bin [bin] is sampled from returns [episode] with probabilities [episode]."""
+    return np.histogram(returns, bins, weights=probabilities)[0]
 
 
-def binned(returns: Array, sampled: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
-    """The fractions [bin] of returns [episode], and of those sampled with probabilities [episode]."""
-    member = return_bins(returns)
-    held = np.bincount(member, minlength=BINS) / len(returns)
-    return held, {name: np.bincount(member, p, BINS).astype(np.float64) for name, p in sampled.items()}
-
-
-def distribution_chart(title: str, returns: Array, sampled: Mapping[str, Array]) -> Chart:
-    """The fractions of every bin, in the dataset and sampled with probabilities [episode]."""
-    low, high = float(returns.min()), float(returns.max())
-    edges = np.linspace(low, high if high > low else low + 1, BINS + 1).tolist()
-    held, drawn = binned(returns, sampled)
-    fractions = {name: found.tolist() for name, found in drawn.items()}
-    looks = {name: number for number, name in enumerate(drawn)}
-    return histogram_chart(title, edges, held.tolist(), fractions, Axis("return of the episode"), looks)
+def distributions(evidence: Evidence, sampled: Sampled, remark: str = "") -> dict[str, Chart]:
+    """The fractions of every bin, in each dataset and as sampled."""
+    charts = {}
+    for dataset, data in evidence.data.items():
+        counts, edges = np.histogram(data.returns, BINS)
+        held = (counts / len(data.returns)).tolist()
+        drawn = {name: binned(data.returns, each).tolist() for name, each in sampled(data).items()}
+        looks = {name: number for number, name in enumerate(drawn)}
+        axis = Axis("return of the episode")
+        charts[dataset] = histogram_chart(dataset + remark, edges.tolist(), held, drawn, axis, looks)
+    return charts
 
 
 def uniform(returns: Array) -> Array:

@@ -14,7 +14,6 @@ from cwbc.paper.sampled_returns import Bound, bound, effective_sample_size, only
 from cwbc.reports.chart import Axis, EstimateRow, interval_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.evidence import Evidence
-from cwbc.results.intervals import Array
 from cwbc.system.formatting import amount, percent
 
 
@@ -26,7 +25,7 @@ def weighted_returns(data: Trajectories) -> dict[str, float]:
         "episodes": len(returns),
         "mean return": float(returns.mean()),
         "mean return sampled": float(sampled @ returns),
-        "in the upper half": float(uniform(returns)[is_high].sum()),  # of the range of returns
+        "in the upper half": float(is_high.mean()),  # of the range of returns
         "sampled from it": float(sampled[is_high].sum()),
         "effective sample size": effective_sample_size(sampled),
         "of the top 10 %": effective_sample_size(TopFraction().probabilities(data)),
@@ -57,13 +56,8 @@ def _weighted(evidence: Evidence) -> Exhibits:
     names = dict.fromkeys(name for row in found.values() for name in row)
     columns = [TableColumn(name, written=percent if name in in_percent else amount) for name in names]
     rows = [TableRow(dataset, [*map(TableCell, row.values())]) for dataset, row in found.items()]
-    distributions = {
-        dataset: sampled_returns.distribution_chart(
-            dataset, data.returns, {"weighted": ByReturn().probabilities(data)}
-        )
-        for dataset, data in evidence.data.items()
-    }
-    return Exhibits({"transformed": ReportTable("dataset", columns, rows)}, (), distributions)
+    charts = sampled_returns.distributions(evidence, lambda data: {WEIGHTED: ByReturn().probabilities(data)})
+    return Exhibits({"transformed": ReportTable("dataset", columns, rows)}, (), charts)
 
 
 FIGURE_4 = Item(
@@ -107,8 +101,8 @@ _TERMS = (  # of a Bound, in its order
 )
 
 
-def samplings(data: Trajectories) -> dict[str, Array]:
-    """Probabilities [episode] of every way to sample trajectories, by name."""
+def _bounds(data: Trajectories) -> dict[str, Bound]:
+    """The terms of every way to sample trajectories, by name."""
     sampled = {
         UNIFORM: uniform(data.returns),
         LENGTH: ByLength().probabilities(data),
@@ -120,11 +114,7 @@ def samplings(data: Trajectories) -> dict[str, Array]:
         sampled[f"{WEIGHTED}, kappa by z = {z}"] = ByReturn(temperature_percentile=z).probabilities(data)
     for value in (0, 0.1, 1, 10):
         sampled[f"{WEIGHTED}, lambda = {value}"] = ByReturn(smoothing=value).probabilities(data)
-    return sampled
-
-
-def _bounds(data: Trajectories) -> dict[str, Bound]:
-    return {name: bound(data.returns, probabilities) for name, probabilities in samplings(data).items()}
+    return {name: bound(data.returns, probabilities) for name, probabilities in sampled.items()}
 
 
 def _is_less_biased(of: Mapping[str, Bound], way: str) -> bool:
