@@ -110,8 +110,8 @@ def _run(
         progress(done + int(lengths.sum()))
         goes_on = ~(outcome.terminated | outcome.truncated)
         running, now, step = running[goes_on], outcome.observations[goes_on], step + 1
-    steps = [
-        [column[row, :length].copy() for column in (observations, actions, rewards)]
+    columns = (observations, actions, rewards)
+    return [
+        Episode(*(each[row, :length].copy() for each in columns), terminated=bool(terminated[row]))
         for row, length in enumerate(lengths)
     ]
-    return [Episode(o, a, r, bool(end)) for (o, a, r), end in zip(steps, terminated, strict=True)]

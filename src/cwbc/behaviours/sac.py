@@ -105,10 +105,9 @@ def initialize(settings: SAC, observation_size: int, action_size: int, key: jax.
 
 
 def _layers(key: jax.Array, *sizes: int) -> Parameters:
-    named = zip(
-        ("first", "second", "output"), jax.random.split(key, 3), itertools.pairwise(sizes), strict=True
-    )
-    return {name: linear(key, *size) for name, key, size in named}
+    names, keys = ("first", "second", "output"), jax.random.split(key, 3)
+    ends = itertools.pairwise(sizes)
+    return {name: linear(key, *each) for name, key, each in zip(names, keys, ends, strict=True)}
 
 
 def distribution(actor: Parameters, observations: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -30,20 +30,18 @@ def _landmarks(name: str) -> Callable[[Evidence], Exhibits]:
     return lambda evidence: Exhibits({name: showing.landmark_table(evidence)}, showing.curves(evidence))
 
 
-def _by_quality(replays: Results, others: Results) -> Found:
-    curves = {dataset: of["rvs"] for dataset, of in {**replays, **others}.items()}
+def _by_quality(replay: str, results: Results) -> Found:
+    curves = {dataset: of["rvs"] for dataset, of in results.items()}
     found = {quality(dataset): curve.retention for dataset, curve in curves.items()}
+    numbers = "; ".join(f"{dataset}: {rules.retention_in_words(of)}" for dataset, of in curves.items())
+    low = found.pop(quality(replay))
     ordered = found.get("medium", 0.0) <= found.get("medium-expert", math.inf) + SLACK
-    lowest = all(found["medium-replay"] < found[quality(dataset)] for dataset in others)
-    return lowest and ordered, "; ".join(
-        f"{name}: {rules.retention_in_words(of)}" for name, of in curves.items()
-    )
+    return low < min(found.values()) and ordered, numbers
 
 
-def _low_returns(replays: Results, others: Results) -> Found:
+def _low_returns(name: str, results: Results) -> Found:
     """Whether medium-replay has the lowest mean return, and most returns in the lower half of their range."""
-    found = {dataset: of["rvs"].dataset for dataset, of in {**replays, **others}.items()}
-    (name,) = replays
+    found = {dataset: of["rvs"].dataset for dataset, of in results.items()}
     replay = found[name]
     edges, counts = np.array(replay.histogram_edges), np.array(replay.histogram_counts)
     middles = (edges[1:] + edges[:-1]) / 2
@@ -118,10 +116,9 @@ FIGURE_3 = Item(
 )
 
 
-def _weighting_gains(replays: Results, others: Results) -> Found:
-    found = {name: of["rvs+w"].at_best - of["rvs"].at_best for name, of in {**replays, **others}.items()}
-    largest = max(found.values())
-    return all(0 < found[dataset] == largest for dataset in replays), f"{rules.listed(found)} points"
+def _weighting_gains(replay: str, results: Results) -> Found:
+    found = {dataset: of["rvs+w"].at_best - of["rvs"].at_best for dataset, of in results.items()}
+    return 0 < found[replay] == max(found.values()), f"{rules.listed(found)} points"
 
 
 def _avoids_crash(curves: Curves) -> Found:

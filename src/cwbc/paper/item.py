@@ -70,19 +70,17 @@ class Item:
         """The same item with only these datasets and methods; an unknown one is an error."""
         labels = {each if isinstance(each, str) else each.label: each for each in self.variants}
         # Without spaces and capitals: "alpha=1" is "alpha = 1", "RvS" is "rvs".
-        spelled = {label.replace(" ", "").lower(): label for label in labels}
-        for name in datasets or ():
-            if name not in self.datasets:
-                raise unknown("dataset of this item", name, self.datasets)
-        for name in methods or ():
-            if name not in spelled:
-                raise unknown("method of this item", name, labels)
+        variants = {label.replace(" ", "").lower(): each for label, each in labels.items()}
+        for kind, names, known in (("dataset", datasets, self.datasets), ("method", methods, variants)):
+            for name in names or ():
+                if name not in known:
+                    raise unknown(f"{kind} of this item", name, known)
         chosen = tuple(name for name in self.datasets if name in datasets) if datasets else None
         return dataclasses.replace(
             self,
             datasets=chosen or self.datasets,
             quick_datasets=chosen or self.quick_datasets,
-            variants=tuple(labels[spelled[each]] for each in spelled if each in (methods or spelled)),
+            variants=tuple(variants[name] for name in variants if name in (methods or variants)),
         )
 
     def count(self, quick: bool) -> int:

@@ -227,15 +227,14 @@ def decided(
     return dataclasses.replace(claim, holds=holds, reason=reason)
 
 
-def against_replay(case: Callable[[Results, Results], Found], methods: Collection[str], **about: Any) -> Test:
+def against_replay(case: Callable[[str, Results], Found], methods: Collection[str], **about: Any) -> Test:
     """A claim that compares medium-replay with other datasets; where it holds, missing ones could turn it."""
 
     def decide(claim: Claim, results: Results, evidence: Evidence) -> Claim:
-        replays = {dataset: of for dataset, of in results.items() if dataset in REPLAYS}
-        others = {dataset: of for dataset, of in results.items() if dataset not in replays}
-        if not replays or not others:
+        replays = [dataset for dataset in results if dataset in REPLAYS]
+        if not replays or len(results) == 1:
             return inconclusive(claim, "it needs medium-replay and others")
-        return decided(claim, *case(replays, others), evidence.missing(results), turned=True)
+        return decided(claim, *case(replays[0], results), evidence.missing(results), turned=True)
 
     return on_results(decide, methods, **about)
 

@@ -128,10 +128,9 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path) -> Any:
     """The value in a JSON file; an error names the place of what is wrong."""
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
-    except InputError:
-        raise
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
+import sys
 import types
 from dataclasses import is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -44,12 +44,8 @@ def decode(kind: Any, value: Any, place: str) -> Any:
 def _is_simple(kind: type, value: Any) -> bool:
     if kind not in (int, float):
         return isinstance(value, kind)
-    if isinstance(value, bool) or not isinstance(value, int | kind):
-        return False
-    try:
-        return math.isfinite(value) and (kind is float or abs(value) < _LARGEST)
-    except OverflowError:  # a whole number beyond all floats
-        return False
+    is_number = isinstance(value, int | kind) and not isinstance(value, bool)
+    return is_number and (abs(value) <= sys.float_info.max if kind is float else abs(value) < _LARGEST)
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
