@@ -110,8 +110,7 @@ def _run(
         progress(done + int(lengths.sum()))
         goes_on = ~(outcome.terminated | outcome.truncated)
         running, now, step = running[goes_on], outcome.observations[goes_on], step + 1
-    columns = (observations, actions, rewards)
     return [
-        Episode(*(each[row, :length].copy() for each in columns), terminated=bool(terminated[row]))
-        for row, length in enumerate(lengths)
+        Episode(observations[row, :n].copy(), actions[row, :n].copy(), rewards[row, :n].copy(), bool(end))
+        for row, (n, end) in enumerate(zip(lengths, terminated, strict=True))
     ]
