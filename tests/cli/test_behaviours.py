@@ -17,7 +17,7 @@ from toys import AIM, learner, write_toy
 
 import cwbc
 from cwbc.behaviours import snapshots
-from cwbc.cli import demo
+from cwbc.cli import compare
 from cwbc.core.methods import Method, Preset, Training, sized, with_options
 from cwbc.system import tensor_files
 
@@ -159,7 +159,7 @@ def test_the_demo_compares_and_tells_the_story(
         chosen.append(preset)
         return with_options(*sized(name, preset), {"width": 16, "batch_size": 4})[:2]  # as in test_cli
 
-    monkeypatch.setattr(demo, "DEMO_DATASET", str(write_toy(tmp_path / "toy.hdf5")))
+    monkeypatch.setattr(compare, "DEMO_DATASET", str(write_toy(tmp_path / "toy.hdf5")))
     monkeypatch.setattr("cwbc.cli.planning.sized", tiny)
     assert run("demo", "--steps", "20", "--seeds", "2") == 0
     assert chosen[-1] == "small"

@@ -217,7 +217,7 @@ def test_data_that_was_replaced_is_not_trained_under_its_old_name(toy: Path, tmp
     shutil.copy(toy, changing)
     prepared = prepare(toy_cells(changing, 1), tmp_path / "cells", {}, DatasetCache())
     write_toy(changing, full_length=False)
-    reasons = engine.settle(prepared, DatasetCache(), Options())
+    reasons = engine.settle(prepared, Options())
     assert "was replaced meanwhile" in reasons[prepared[0].directory]
     assert not prepared[0].directory.exists()
 

@@ -99,8 +99,8 @@ def test_what_a_group_had_finished_outlives_its_worker(
     cells = (*toy_cells(toy, 1, steps=20), dataclasses.replace(slower, label="slower"))
 
     def finish_one_and_die(order: Any) -> Any:
-        assert len(order.cells) == 2
-        engine.run(order.cells[:1], order.sign.parent.parent)
+        assert len(order.group) == 2
+        engine.run([order.group[0].cell], order.sign.parent.parent)
         raise error
 
     cluster.instead, cluster.gpus = finish_one_and_die, 1.0

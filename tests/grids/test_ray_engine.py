@@ -162,5 +162,5 @@ def test_what_is_finished_needs_no_cluster(tmp_path: Path) -> None:
 
 def test_directories_that_are_not_shared_are_told(tmp_path: Path) -> None:
     nowhere = tmp_path / "root" / ".leases" / "driver-1"
-    order = ray_engine._Order([], [], nowhere, {}, 1.0, "cpu", None, None, ENVIRONMENT)
+    order = ray_engine._Order([], nowhere, 1.0, "cpu", None, None)
     assert ray_engine._work(order)[1] is None

@@ -14,7 +14,7 @@ from toys import write_toy
 
 from cwbc.core import training_loop
 from cwbc.grids import engine
-from cwbc.grids.preparation import DatasetCache, TrainedCells, fingerprint, prepare
+from cwbc.grids.preparation import DatasetCache, fingerprint, prepare, reuse_training, trained_as
 from cwbc.runs.configuration import identity
 from cwbc.runs.run_directory import METRICS, RunDirectory
 from cwbc.system.tensor_files import CHECKPOINT
@@ -92,7 +92,7 @@ def test_a_lending_that_was_cut_short_is_no_hindrance(toy: Path, tmp_path: Path)
         written.append("one")
 
     with pytest.raises(KeyboardInterrupt):
-        TrainedCells().reuse(prepared, killed)
+        reuse_training(prepared, trained_as, killed)
     assert [path.name for path in prepared.directory.iterdir()] == ["config.json"]
     shutil.rmtree(first.directory)  # so that it has to be trained
     assert len(engine.run([prepared.cell], tmp_path).outcomes) == 1

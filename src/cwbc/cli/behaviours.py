@@ -44,7 +44,6 @@ class TrainBehaviours:
     out: Directory = None
     """Directory of the behaviour policies (default: behaviours/TASK)."""
     device: Device = None
-    """Where to compute (default: the GPU when there is one)."""
     overwrite: Flag = False
     """Start over where the directory holds behaviour policies that were trained with other settings."""
     learner: Annotated[LearnerOptions, Flat] = dataclasses.field(default_factory=LearnerOptions)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from cwbc import envs
-from cwbc.cli.options import Environment, Flag, Flat, Whole, annotated, given, options_of
+from cwbc.cli.options import Directory, Environment, Flag, Flat, Json, Whole, annotated, given, options_of
 from cwbc.cli.session import Session
 from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
@@ -33,7 +33,6 @@ Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
 Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Address = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
 Size = Annotated[str | None, arg(metavar="N|full", help_behavior_hint="")]
-Folder = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
 Target = Annotated[str | None, arg(metavar="ID|FILE", aliases=["--out"], help_behavior_hint="")]
 PathName = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")]
@@ -76,11 +75,9 @@ class ShowDataset:
     """Gymnasium id of the environment (default: the one that the dataset implies)."""
     plot: File = None
     """Write a chart of the returns before and after weighting: .png, .svg or .pdf."""
-    json: Flag = False
-    """Print JSON, for programs."""
+    json: Json = False
 
     def run(self, session: Session) -> None:
-        """Show the statistics of a dataset, and the effect of weighting and regularizer."""
         from cwbc.data.advice import advice
         from cwbc.data.statistics import DatasetStatistics
         from cwbc.reports import description
@@ -98,11 +95,8 @@ class ShowDataset:
                 png.save(description_chart(statistics), Path(self.plot))
             session.say(f"chart: {self.plot}")
         if self.json:
-            output(
-                json.dumps(
-                    dataclasses.asdict(statistics) | {"advice": advice(statistics, self.name)}, indent=2
-                )
-            )
+            facts = dataclasses.asdict(statistics) | {"advice": advice(statistics, self.name)}
+            output(json.dumps(facts, indent=2))
         else:
             description.show(statistics, PlainConsole(), self.name)
 
@@ -116,8 +110,7 @@ class CheckDataset:
     table: Annotated[TableOptions, Flat] = TableOptions()
     places: Annotated[int, arg(metavar="N", help_behavior_hint="")] = 3
     """Locations shown of each issue; all of them are counted (default: 3)."""
-    json: Flag = False
-    """Print JSON, for programs."""
+    json: Json = False
 
     def run(self, session: Session) -> int:
         """Print the data issues of a dataset; 2 when it cannot be used."""
@@ -158,7 +151,7 @@ class MakeDataset:
     """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
     size: Size = None
     """Steps, or full: D4RL's 1 M, 2 M for medium-expert, 202,000 to 402,000 for replays (default: 200000)."""
-    behaviours: Folder = None
+    behaviours: Directory = None
     """A directory that `cwbc behaviours train` wrote (default: the behaviours that come with cwbc)."""
     env: Environment = None
     """Their environment, needed where it is module:ID of your own."""
@@ -168,7 +161,6 @@ class MakeDataset:
     resumes = False  # where it is interrupted, nothing is stored
 
     def run(self, session: Session) -> None:
-        """Generate a dataset with behaviour policies, into the store."""
         folder = None if self.behaviours is None else Path(self.behaviours)
         spec = generated.DatasetSpec.of(self.name, self.size or generated.DEFAULT_SIZE, folder)
         if self.env not in (None, spec.series.environment):
@@ -195,7 +187,6 @@ class DownloadDataset:
     """Replace the one that is here."""
 
     def run(self, session: Session) -> None:
-        """Download a dataset into the store."""
         remotes = [(source.remote, source) for source in SOURCES if source.remote is not None]
         found = next((remote for remote, _ in remotes if remote.knows(self.name)), None)
         if found is None:
@@ -221,7 +212,6 @@ class ImportDataset:
     """Replace a dataset of the same name."""
 
     def run(self, session: Session) -> None:
-        """Store a checked copy of the user's own logs under a name."""
         if self.name is not None:
             store.check_name(self.name, self.overwrite)
         recording = _read(self.path, self.table, session)
@@ -253,7 +243,6 @@ class ExportDataset:
     """Replace an existing dataset or file."""
 
     def run(self, session: Session) -> None:
-        """Write a dataset for other tools."""
         with session.reading(self.name) as update:
             data = read(self.name, progress=update).trusted()
         if self.format == "minari":
@@ -285,7 +274,6 @@ class RemoveDataset:
     """A name that `cwbc data list` shows as here."""
 
     def run(self, session: Session) -> None:
-        """Remove a dataset from the store."""
         stored = stored_name(self.name)
         if stored is None:
             if minari.has(self.name):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
-from cwbc.cli.options import Flag
+from cwbc.cli.options import Json
 from cwbc.cli.session import Session
 from cwbc.data import SOURCES, store
 from cwbc.system.console import PlainConsole, output
@@ -21,11 +21,9 @@ _NUMBERS = ("episodes", "steps", "size")
 class ListDatasets:
     """Show every dataset: those here with their sizes, and the available ones."""
 
-    json: Flag = False
-    """Print JSON, for programs."""
+    json: Json = False
 
     def run(self, session: Session) -> None:
-        """Show every dataset that is stored or available."""
         offers = {source: list(source.offers()) for source in SOURCES if source.key}
         if self.json:
             listed: dict[str, Any] = {"store": str(store.root())}

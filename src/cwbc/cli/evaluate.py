@@ -12,8 +12,7 @@ from tyro.conf import Positional, arg
 
 from cwbc import envs
 from cwbc.cli import report
-from cwbc.cli.options import Device, Environment, Flag, Flat, Trackers
-from cwbc.cli.planning import SweepOptions
+from cwbc.cli.options import Device, Environment, Flag, Flat, SweepOptions, Trackers
 from cwbc.cli.session import Session
 from cwbc.core.device import use_device
 from cwbc.core.tasks import task_for
@@ -41,7 +40,6 @@ class Evaluate:
     env: Environment = None
     """Gymnasium id of the environment, or module:ID of your own (default: the run's)."""
     device: Device = None
-    """Where to compute (default: the GPU when there is one)."""
     track: Trackers = None
     """Show the results in tensorboard, wandb or both as well (default: neither)."""
     overwrite: Flag = False

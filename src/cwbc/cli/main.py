@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "evaluate": ("evaluate.Evaluate", "evaluate a trained run over target returns"),
     "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
     "reproduce": ("reproduce.Reproduce", "one table or figure of the paper; without ITEM, a list of them"),
-    "demo": ("demo.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
+    "demo": ("compare.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
     "data list": ("data_list.ListDatasets", "every dataset that is stored here or available"),
     "data show": ("data.ShowDataset", "dataset statistics, the effect of weighting and regularizer, advice"),
     "data check": ("data.CheckDataset", "all errors and warnings in a dataset, with episode, row and column"),

@@ -5,26 +5,58 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-import tyro
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cwbc.core.options import documented, present
-from cwbc.system.errors import InputError
+from cwbc.core.tasks import Task
+from cwbc.system.errors import InputError, require
 
 Flat = arg(name="")  # the options of a group stand without its name
 # The help texts state the defaults themselves: most depend on the preset or on the data.
 Whole = Annotated[int | None, arg(help_behavior_hint="")]
 Count = Annotated[int, arg(help_behavior_hint="")]
 Environment = Annotated[str | None, arg(metavar="ID", help_behavior_hint="")]
-Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff, arg(help_behavior_hint="")]
+Flag = Annotated[bool, FlagCreatePairsOff, arg(help_behavior_hint="")]
 Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
-Device = Annotated[Literal["cpu", "gpu"] | None, arg(help_behavior_hint="")]
+Device = Annotated[
+    Literal["cpu", "gpu"] | None,
+    arg(help="Where to compute (default: the GPU when there is one).", help_behavior_hint=""),
+]
+Json = Annotated[bool, FlagCreatePairsOff, arg(help="Print JSON, for programs.", help_behavior_hint="")]
 Trackers = Annotated[str | None, arg(metavar="tensorboard,wandb", help_behavior_hint="")]
 Dataset = Annotated[Positional[str], arg(metavar="DATASET", help_behavior_hint="")]
+Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepOptions:
+    """The target returns of an evaluation."""
+
+    targets: Numbers = None
+    """Target returns, comma-separated (default: the paper's sweep for the task, and the dataset's best)."""
+    episodes: Count = 10
+    """Episodes per seed and target (default: 10)."""
+
+    def plan(self, task: Task, best: float) -> tuple[tuple[float, ...], int]:
+        """The target returns, and the episodes of each."""
+        require(self.episodes >= 1, "--episodes", self.episodes, "at least 1")
+        if self.targets is None:
+            return task.targets(best), self.episodes
+        try:
+            targets = sorted({float(text) for text in self.targets.split(",")})
+        except ValueError:
+            what = f"--targets takes numbers such as 1000,2000,3000; got {self.targets!r}"
+            raise InputError(what) from None
+        for target in targets:
+            require(math.isfinite(target), "--targets", target, "finite")
+            if task.published and target <= 0 < task.near_return:
+                raise InputError(f"--targets must be positive for this task; got {target:g}")
+        return tuple(targets), self.episodes
 
 
 def options_of(kinds: Iterable[type], name: str, without: Iterable[str] = ()) -> type:
@@ -67,14 +99,13 @@ def _plainly(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     metavar, called = ("|".join(choices), "") if choices else _PLAIN[kind]
 
     def read(texts: list[str]) -> Any:
-        if not texts[
-            0
-        ].strip():  # an unset variable of the shell; as a path, it would be the current directory
+        (text,) = texts
+        if not text.strip():  # an unset variable of the shell; as a path, it would be the current directory
             raise ValueError("the value is empty")
         try:
-            return texts[0] if choices else kind(texts[0])
+            return text if choices else kind(text)
         except ValueError:
-            raise ValueError(f"{texts[0]!r} is not {called}") from None
+            raise ValueError(f"{text!r} is not {called}") from None
 
     return PrimitiveConstructorSpec(
         nargs=1,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,19 +23,16 @@ from cwbc.core.networks import MLP, Transformer
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.regularizers import Conservative
-from cwbc.core.tasks import Task
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn, TopFraction
-from cwbc.data import checks, store
+from cwbc.data import checks
 from cwbc.data.checks import Recording
 from cwbc.runs.configuration import configuration
 from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
-from cwbc.system.errors import InputError, require
+from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted
 
-DEFAULT_EPISODES = 10
-Numbers = Annotated[str | None, arg(metavar="X,X,...", help_behavior_hint="")]
 Place = Annotated[Literal["device", "host"] | None, arg(help_behavior_hint="")]
 PresetName = Annotated[Literal["paper", "small"] | None, arg(help_behavior_hint="")]
 # Whose fields are the hyper-parameters of methods.
@@ -62,7 +58,6 @@ class TrainingOptions:
     preset: PresetName = None
     """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
     device: Device = None
-    """Where to compute (default: the GPU when there is one)."""
     data_on: Place = None
     """Where the dataset is stored; from the host it is streamed (default: the device, if it has room)."""
     env: Environment = None
@@ -74,33 +69,6 @@ class TrainingOptions:
     overwrite: Flag = False
     """Start over where the directory holds a run with other settings."""
     hyperparameters: Annotated[Hyperparameters, Flat] = dataclasses.field(default_factory=Hyperparameters)
-
-
-@dataclasses.dataclass(frozen=True)
-class SweepOptions:
-    """The target returns of an evaluation."""
-
-    targets: Numbers = None
-    """Target returns, comma-separated (default: the paper's sweep for the task, and the dataset's best)."""
-    episodes: Whole = None
-    """Episodes per seed and target (default: 10)."""
-
-    def plan(self, task: Task, best: float) -> tuple[tuple[float, ...], int]:
-        """The target returns, and the episodes of each."""
-        episodes = DEFAULT_EPISODES if self.episodes is None else self.episodes
-        require(episodes >= 1, "--episodes", episodes, "at least 1")
-        if self.targets is None:
-            return task.targets(best), episodes
-        try:
-            targets = sorted({float(text) for text in self.targets.split(",")})
-        except ValueError:
-            wanted = "numbers such as 1000,2000,3000"
-            raise InputError(f"--targets takes {wanted}; got {self.targets!r}") from None
-        for target in targets:
-            require(math.isfinite(target), "--targets", target, "finite")
-            if task.published and target <= 0 < task.near_return:
-                raise InputError(f"--targets must be positive for this task; got {target:g}")
-        return tuple(targets), episodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,16 +99,9 @@ class Plan:
         methods = _methods(names, preset, chosen)
         return cls(methods, seeds or seeds_of(DEFAULT_SEEDS[preset]), preset, reason, trackers, options)
 
-    def notes(self, dataset: str, recording: Recording, command_line: str) -> dict[str, str]:
-        """The provenance in a run's configuration."""
-        stored = store.find(recording.data.name) if recording.stored else None
-        return {
-            "command": command_line,
-            "preset": self.preset,
-            "why this preset": self.reason,
-            "dataset": dataset,
-            "dataset from": stored.source if stored else recording.origin.source,
-        }
+    def notes(self, session: Session) -> dict[str, str]:
+        """The provenance in a run's configuration, without that of its dataset."""
+        return {"command": session.command_line, "preset": self.preset, "why this preset": self.reason}
 
     def data_on(self, data: Trajectories) -> Any:
         """The place of the dataset during training."""
@@ -163,14 +124,13 @@ class Plan:
         seeds, kind = counted(len(self.seeds), "seed"), jax.devices()[0].device_kind
         session.say(f"preset {self.preset} ({self.reason}), {seeds}, device {kind}")
 
-    def check(self, data: Trajectories, directories: list[Path], notes: dict[str, Any]) -> None:
+    def check(self, data: Trajectories, directories: list[Path]) -> None:
         """Refuse trainings that do not fit into memory, and directories with other files; overwrite runs."""
         planned = []
         for directory, (method, training) in zip(directories, self.methods, strict=True):
             spec = PolicySpec.fit(method, data, training)
             memory.check_training(spec, training, len(self.seeds))
-            config = configuration(data, spec, training, self.seeds, notes)
-            planned.append((RunDirectory(directory), config))
+            planned.append((RunDirectory(directory), configuration(data, spec, training, self.seeds, {})))
         for run, config in planned:
             run.check_same(config, self.options.overwrite)
         if self.options.overwrite:

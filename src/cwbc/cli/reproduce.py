@@ -78,7 +78,6 @@ class Reproduce:
     address: Address = None
     """Address of the Ray cluster (default: $RAY_ADDRESS, or the one on this machine)."""
     device: DeviceName = None
-    """Where to compute (default: the GPU when there is one)."""
 
     def run(self, session: Session) -> int:
         """Run an item to its report, or list all items; 1 where cells failed."""
@@ -144,11 +143,10 @@ class Reproduce:
         scale = QUICK if self.quick else FULL
         steps, seeds = self.steps or scale.steps, self.seeds or scale.seeds
         scale = dataclasses.replace(scale, steps=steps, seeds=seeds, precision=self.precision)
-        lists = [",".join(_names(names) or []) or None for names in (self.datasets, self.methods)]
-        options = zip(
-            ("--datasets", "--methods", "--seeds", "--steps"), (*lists, self.seeds, self.steps), strict=True
-        )
-        changes = {option: str(value) for option, value in options if value is not None}
+        lists = {f"--{name}": _names(getattr(self, name)) for name in ("datasets", "methods")}
+        changes = {option: ",".join(names) for option, names in lists.items() if names}
+        numbers = {"--seeds": self.seeds, "--steps": self.steps}
+        changes |= {option: str(number) for option, number in numbers.items() if number}
         return Extent(ITEMS[self.item], self.data, self.quick, scale, changes)
 
     def _device(self) -> Device:

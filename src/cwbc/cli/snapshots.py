@@ -27,7 +27,6 @@ class ShowBehaviours:
     """hopper, walker2d, halfcheetah, or the directory of a training (default: list the three)."""
 
     def run(self, session: Session) -> None:
-        """Show the snapshots."""
         console = PlainConsole()
         if self.place is None:
             console.print(overview([snapshots.shipped(task) for task in TASKS]))

@@ -14,6 +14,7 @@ from cwbc.cli.planning import Plan, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
 from cwbc.data import compatibility, read
 from cwbc.data.store import contained
+from cwbc.grids.preparation import dataset_notes
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.runs.tracking import Tracking
 from cwbc.runs.training import train
@@ -35,7 +36,6 @@ class Train:
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
 
     def run(self, session: Session) -> None:
-        """Train the method."""
         if len(self.method) > 1:
             raise InputError(
                 f"train takes one METHOD; got {' '.join(self.method)}. compare takes several, or train "
@@ -48,10 +48,10 @@ class Train:
         plan.show(recording, session)
         ((method, training),) = plan.methods
         directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")
-        notes = plan.notes(self.dataset, recording, session.command_line)
-        plan.check(data, [directory], notes)
+        plan.check(data, [directory])
         done = show_resuming(method.name, directory, training.steps, session)
         if done < training.steps:
+            notes = plan.notes(session) | dataset_notes(self.dataset, recording)
             with (
                 session.saving(),
                 contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking,

@@ -35,10 +35,9 @@ class Cell:
         require(different, f"{self.label}: seeds", self.seeds, "at least one, all different")
         require(self.targets != (), f"{self.label}: targets", self.targets, "at least one number")
         require(self.episodes >= 1, f"{self.label}: episodes", self.episodes, "at least 1")
-        if self.points is not None:
-            require(self.points >= 1, f"{self.label}: points", self.points, "at least 1")
-            if self.targets is not None:
-                raise InputError(f"{self.label}: points are of the task's sweep, and not of given targets")
+        require(self.points is None or self.points >= 1, f"{self.label}: points", self.points, "at least 1")
+        if self.points is not None and self.targets is not None:
+            raise InputError(f"{self.label}: points are of the task's sweep, and not of given targets")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import threading
 import time
@@ -19,9 +20,10 @@ from rich.console import Console
 from cwbc.core.device import Place, on_cpu
 from cwbc.core.training_loop import Interrupted
 from cwbc.data import activity
+from cwbc.grids import preparation
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, TrainedCells, groups, prepare
+from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, groups, prepare
 from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.policies import Policies
@@ -71,10 +73,7 @@ class Options:
     tracking: Callable[[], Tracking] = Tracking  # returns the trackers of a cell for its training
     remark: Callable[[str], None] = lambda text: None  # called with a line about a cell
     waits: bool = True  # for other processes that work on a cell; if not, they are an error
-    cache: DatasetCache | None = None  # of the datasets that were read before
-
-
-DEFAULTS = Options()
+    cache: DatasetCache = dataclasses.field(default_factory=DatasetCache)  # of the datasets that were read
 
 
 def run(
@@ -82,7 +81,7 @@ def run(
     root: Path | str = ROOT,
     *,
     notes: Mapping[str, Any] | None = None,
-    options: Options = DEFAULTS,
+    options: Options | None = None,
 ) -> Results:
     """Train and evaluate all cells, each in its directory below `root`; finished ones are only read.
 
@@ -91,31 +90,30 @@ def run(
     Args:
         notes: stored in each cell's configuration, such as the command; they are not part of its hash.
     """
-    prepared, cache = prepare_all(cells, Path(root), notes, options)
-    return gather(prepared, settle(prepared, cache, options))
+    options = options or Options()
+    prepared = prepare_all(cells, Path(root), notes, options)
+    return gather(prepared, settle(prepared, options))
 
 
 def prepare_all(
     cells: Sequence[Cell], root: Path, notes: Mapping[str, Any] | None, options: Options
-) -> tuple[list[Prepared], DatasetCache]:
-    """The prepared cells of a grid, with their data; unfinished ones need a directory to write to."""
+) -> list[Prepared]:
+    """The prepared cells of a grid; unfinished ones need a directory to write to."""
 
     def reading(name: str) -> None:
         options.progress(GridProgress(len(cells), remark=activity(name)[0]))
 
-    cache = options.cache or DatasetCache()
-    prepared = prepare(cells, root, notes or {}, cache, reading)
-    if root.is_dir() and not os.access(root, os.W_OK):
-        left = sum(not each.is_finished() for each in prepared)
-        if left:
-            reason = f"{left} of {len(prepared)} cells are not finished"
-            raise InputError(f"{root} cannot be written to, and {reason}; give another directory")
-    return prepared, cache
+    prepared = prepare(cells, root, notes or {}, options.cache, reading)
+    is_closed = root.is_dir() and not os.access(root, os.W_OK)
+    if is_closed and (left := sum(not each.is_finished() for each in prepared)):
+        reason = f"{left} of {len(prepared)} cells are not finished"
+        raise InputError(f"{root} cannot be written to, and {reason}; give another directory")
+    return prepared
 
 
-def settle(prepared: Sequence[Prepared], cache: DatasetCache, options: Options) -> dict[Path, str]:
+def settle(prepared: Sequence[Prepared], options: Options) -> dict[Path, str]:
     """Train and evaluate prepared cells; returns why some failed, by directory."""
-    engine = _Engine({each.directory: each for each in prepared}, cache, options)
+    engine = _Engine({each.directory: each for each in prepared}, options)
     engine.run()
     return engine.reasons()
 
@@ -130,11 +128,11 @@ class _Mine:
 
 
 class _Engine:
-    def __init__(self, cells: Mapping[Path, Prepared], cache: DatasetCache, options: Options) -> None:
-        self._cells, self._cache, self._options = cells, cache, options
+    def __init__(self, cells: Mapping[Path, Prepared], options: Options) -> None:
+        self._cells, self._options = cells, options
         self._several_datasets = len({each.cell.dataset for each in cells.values()}) > 1
         self._abandoned = threading.Event()
-        self._trained_cells = TrainedCells()
+        self._trained_as = functools.cache(preparation.trained_as)  # reads each configuration once
         self._settled: dict[Path, str | None] = {}  # with the reason of a failure
         self._running: dict[Path, TaskProgress] = {}
         self._lock = threading.Lock()
@@ -219,7 +217,7 @@ class _Engine:
         """Train and evaluate cells; returns an error as text, since the exception would hold their memory."""
         try:
             for each in mine:
-                self._trained_cells.reuse(each.cell, each.lock.check)
+                preparation.reuse_training(each.cell, self._trained_as, each.lock.check)
             for each, policies in zip(mine, self._train(mine), strict=True):
                 self._evaluate(each, policies)
         except locks.LockLost:
@@ -234,9 +232,8 @@ class _Engine:
 
     def _train(self, mine: list[_Mine]) -> list[Policies]:
         first, steps = mine[0].cell, mine[0].cell.cell.training.steps
-        recording = self._cache.recording(first.cell.dataset)  # a reference: it stays in memory meanwhile
-        data = recording.data
-        if data.content_hash != first.dataset.content_hash:
+        recording = self._options.cache.recording(first.cell.dataset)  # stays in memory while referred to
+        if recording.data.content_hash != first.dataset.content_hash:
             raise InputError(f"{first.cell.dataset} was replaced meanwhile; run the same command again")
 
         def progress(step: int) -> None:
@@ -248,7 +245,7 @@ class _Engine:
 
         progress(0)
         return train_together(
-            data,
+            recording.data,
             [Run(each.cell.cell.method, each.cell.directory, each.tracking) for each in mine],
             first.cell.training,
             first.cell.seeds,

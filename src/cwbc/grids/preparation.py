@@ -76,7 +76,8 @@ class DatasetCache:
         with self._lock:
             found = self._in_use.get(name)
             if found is None:
-                self._release(_KEPT)  # before the next one is read
+                while sum(each.data.nbytes for each in self._kept.values()) > _KEPT:
+                    del self._kept[next(iter(self._kept))]  # before the next one is read
                 read_now = read(name, self._environment, progress=self._progress)
                 found = compatibility.fitted(read_now, acting=True)
                 if found.trusted().environment is None:
@@ -84,9 +85,11 @@ class DatasetCache:
                 self._in_use[name] = self._kept[name] = found
             return found
 
-    def _release(self, most: float) -> None:
-        while sum(each.data.nbytes for each in self._kept.values()) > most:
-            del self._kept[next(iter(self._kept))]
+
+def dataset_notes(name: str, recording: Recording) -> dict[str, str]:
+    """The provenance of a dataset, for the configuration of a run."""
+    stored = store.find(recording.data.name) if recording.stored else None
+    return {"dataset": name, "dataset from": (stored or recording.origin).source}
 
 
 def prepare(
@@ -113,8 +116,7 @@ def prepare(
         reading(name)
         recording = cache.recording(name)
         data, summary = recording.data, DatasetSummary.of(recording.data)
-        stored = store.find(data.name) if recording.stored else None
-        known = {**notes, "dataset": name, "dataset from": (stored or recording.origin).source}
+        known = {**notes, **dataset_notes(name, recording)}
         for number, cell in enumerate(cells):
             if cell.dataset != name:
                 continue
@@ -127,11 +129,10 @@ def prepare(
                 "horizon": data.horizon,
                 "dataset": summary.to_json(),
             }
-            trained, place = identity(config), root / cell.label
-            if not by_label:
-                evaluated = {**trained, "targets": targets, "episodes": cell.episodes}
-                place = root / fingerprint(evaluated)[:16]
-            where = (place, summary, str(data.environment))  # the cache refuses datasets without one
+            trained = identity(config)
+            evaluated = {**trained, "targets": targets, "episodes": cell.episodes}
+            directory = root / (cell.label if by_label else fingerprint(evaluated)[:16])
+            where = (directory, summary, str(data.environment))  # the cache refuses datasets without one
             prepared[number] = Prepared(cell, *where, targets, known, fingerprint(trained))
     return [prepared[number] for number in range(len(cells))]
 
@@ -162,48 +163,42 @@ def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
 
     Only a GPU trains them faster than one by one. Groups are small enough to give cells to every GPU.
     """
-    largest = min(math.ceil(len(prepared) / gpus), _LARGEST_GROUP) if gpus else 1
-    open_groups: dict[Any, list[Prepared]] = {}
-    ordered: list[list[Prepared]] = []
+    if not gpus:
+        return [[each] for each in prepared]
+    alike: dict[Any, list[Prepared]] = {}
     for each in prepared:
         cell = each.cell
         method = (cell.method.form, cell.method.learner.reads)  # its numbers depend on the data
-        alike = (cell.dataset, each.dataset.content_hash, cell.training, cell.seeds, *method)
-        if len(open_groups.get(alike, ())) in (0, largest):
-            open_groups[alike] = []
-            ordered.append(open_groups[alike])
-        open_groups[alike].append(each)
-    return ordered
+        data = (cell.dataset, each.dataset.content_hash)
+        alike.setdefault((data, method, cell.training, cell.seeds), []).append(each)
+    most = min(math.ceil(len(prepared) / gpus), _LARGEST_GROUP)
+    return [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]
 
 
-class TrainedCells:
-    """Cells that differ only in their target returns or episodes share one training."""
+def trained_as(directory: Path) -> str | None:
+    """The fingerprint of a run's training; None where it cannot be read, or another version wrote it."""
+    with contextlib.suppress(OSError, InputError, KeyError, TypeError, AttributeError):
+        return fingerprint(identity(RunDirectory(directory).config()))
+    return None
 
-    def __init__(self) -> None:
-        self._known: dict[Path, str | None] = {}  # fingerprints by directory; None: no run of this version
-        self._lock = threading.Lock()  # one thread per device calls `reuse`
 
-    def reuse(self, cell: Prepared, before_writing: Callable[[], None]) -> None:
-        """Copy the parameters of a cell with the same training into a cell without parameters.
+def reuse_training(
+    cell: Prepared, trained_as: Callable[[Path], str | None], before_writing: Callable[[], None]
+) -> None:
+    """Copy the parameters of a cell with the same training into a cell without parameters.
 
-        The configuration, which records the hardware and versions of the training, and the metrics are copied
-        as well.
-        """
-        if cell.run.holds_work():
+    Such cells differ only in their target returns or episodes. The configuration, which records the hardware
+    and versions of the training, and the metrics are copied as well.
+    """
+    if cell.run.holds_work():
+        return
+    for directory in cell.directory.parent.iterdir():
+        is_alike = os.path.exists(directory / CHECKPOINT) and trained_as(directory) == cell.trained_as
+        if is_alike and (files := _parameters(directory, cell.cell.training.steps)):
+            cell.directory.mkdir(exist_ok=True)
+            for name, content in files.items():
+                write_atomically(cell.directory / name, content, before_writing)
             return
-        with self._lock:
-            for directory in cell.directory.parent.iterdir():
-                if directory not in self._known and os.path.exists(directory / CHECKPOINT):
-                    self._known[directory] = None
-                    with contextlib.suppress(OSError, InputError, KeyError, TypeError, AttributeError):
-                        self._known[directory] = fingerprint(identity(RunDirectory(directory).config()))
-            alike = [directory for directory, known in self._known.items() if known == cell.trained_as]
-        for directory in alike:
-            if files := _parameters(directory, cell.cell.training.steps):
-                cell.directory.mkdir(exist_ok=True)
-                for name, content in files.items():
-                    write_atomically(cell.directory / name, content, before_writing)
-                return
 
 
 def _parameters(directory: Path, steps: int) -> dict[str, bytes]:

@@ -22,9 +22,9 @@ from cwbc.core.training_loop import Interrupted
 from cwbc.data import generated, store
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell
-from cwbc.grids.engine import DEFAULTS, GridProgress, Options
+from cwbc.grids.engine import GridProgress, Options
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, groups, prepare
+from cwbc.grids.preparation import ROOT, Prepared, groups, prepare
 from cwbc.runs import locks
 from cwbc.system.errors import InputError, need_extra
 from cwbc.system.progress import TaskProgress
@@ -43,7 +43,7 @@ def run(
     address: str | None = None,
     device: Device | None = None,
     notes: Mapping[str, Any] | None = None,
-    options: Options = DEFAULTS,
+    options: Options | None = None,
 ) -> Results:
     """Train and evaluate all cells on a Ray cluster, as `engine.run` does in this process.
 
@@ -54,14 +54,15 @@ def run(
     """
     root = Path(root).resolve()
     cells = [dataclasses.replace(cell, dataset=_anywhere(cell.dataset)) for cell in cells]
-    prepared, _ = engine.prepare_all(cells, root, notes, options)
+    options = options or Options()
+    prepared = engine.prepare_all(cells, root, notes, options)
     unique = {each.directory: each for each in prepared}
     waiting = [each for each in unique.values() if not each.is_finished()]
     reasons: dict[Path, str] = {}
     if waiting:
         with connected(address) as ray, _sign(root) as sign:
             driver = _Driver(ray, sign, options, len(unique), reasons)
-            driver.submit(waiting, dict(notes or {}), device)
+            driver.submit(waiting, device)
             driver.watch()
     options.progress(GridProgress(len(unique), len(unique) - len(reasons), len(reasons)))
     return gather(prepared, reasons)
@@ -133,25 +134,18 @@ class _Driver:
     reasons: dict[Path, str]
     tasks: dict[Any, list[Prepared]] = dataclasses.field(default_factory=dict)
 
-    def submit(self, waiting: list[Prepared], notes: dict[str, Any], device: Device | None) -> None:
+    def submit(self, waiting: list[Prepared], device: Device | None) -> None:
         """Submit cells to the cluster; each group that one program trains is a task."""
         gpus, needs = resources(self.ray, device)
         # Ray ends a GPU worker after each task: only this releases the GPU's memory.
         task = self.ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
+        offered = "gpu" if gpus else "cpu"
+        chosen_store = str(store.root().resolve()) if store.VARIABLE in os.environ else None
         for group in groups(waiting, gpus):
-            cells = [each.cell for each in group]
-            order = _Order(
-                cells,
-                [each.directory.name for each in group],
-                self.sign,
-                notes,
-                self.options.lock_seconds,
-                "gpu" if gpus else "cpu",
-                str(store.root().resolve()) if store.VARIABLE in os.environ else None,
-                generated.generated_steps(cells[0].dataset),
-                group[0].environment,
-            )
-            self.tasks[task.options(name=f"cwbc {cells[0].label}").remote(order)] = group
+            first, seconds = group[0].cell, self.options.lock_seconds
+            size = generated.generated_steps(first.dataset)
+            order = _Order(group, self.sign, seconds, offered, chosen_store, size)
+            self.tasks[task.options(name=f"cwbc {first.label}").remote(order)] = group
 
     def watch(self) -> None:
         """Wait for all tasks, and show their progress; if asked to stop, let running ones save their work."""
@@ -172,20 +166,20 @@ class _Driver:
 
     def _settle(self, task: Any, group: list[Prepared]) -> None:
         """Record why cells failed; of a task that failed, some may be finished already."""
-        names = [each.directory.name for each in group]
+        directories = [each.directory for each in group]
         try:
             host, reasons = self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:
             cause = error.cause or error
-            host, reasons = "", dict.fromkeys(names, f"{type(cause).__name__}: {cause}")
+            host, reasons = "", dict.fromkeys(directories, f"{type(cause).__name__}: {cause}")
         except self.ray.exceptions.RayError as error:
             reason = f"its worker died, and so did {_RETRIES} more: {type(error).__name__}"
-            host, reasons = "", dict.fromkeys(names, reason)
+            host, reasons = "", dict.fromkeys(directories, reason)
         if reasons is None:
             where = f"{self.sign.parent.parent} cannot be seen from {host}"
             raise InputError(f"{where}; cells need a directory that all nodes of the cluster share")
-        for each, name in zip(group, names, strict=True):
-            reason = reasons.get(name)
+        for each in group:
+            reason = reasons.get(each.directory)
             if reason is None and not _appears(each):
                 reason = f"{host} finished it, but its results cannot be seen here"
             if reason is not None and not each.is_finished():
@@ -196,46 +190,45 @@ class _Driver:
 class _Order:
     """The input of a task."""
 
-    cells: list[Cell]
-    names: list[str]  # of the directories, as the driver sees them
+    group: list[Prepared]  # with one dataset
     sign: Path
-    notes: dict[str, Any]
     lock_seconds: float
     device: Device
     store: str | None  # the directory of the dataset store, if the user has chosen one
     size: int | None  # of the dataset, if it can be generated
-    environment: str  # of the dataset, which the user has allowed
 
 
-def _work(order: _Order) -> tuple[str, dict[str, str] | None]:
+def _work(order: _Order) -> tuple[str, dict[Path, str] | None]:
     """Run a task on a worker: its host, and why cells failed; None where their directory is not visible."""
     host = socket.gethostname()
+    directories = [each.directory for each in order.group]
 
-    def failed(reason: str) -> tuple[str, dict[str, str]]:
-        return host, dict.fromkeys(order.names, f"{reason} (on {host})")
+    def failed(reason: str) -> tuple[str, dict[Path, str]]:
+        return host, dict.fromkeys(directories, f"{reason} (on {host})")
 
     if not order.sign.exists():
         return host, None
     if order.store is not None:
         os.environ[store.VARIABLE] = order.store
-    envs.allow(order.environment)
-    cache = DatasetCache()
+    first = order.group[0]
+    envs.allow(first.environment)  # as the user did
+    options = Options(should_stop=lambda: not order.sign.exists(), lock_seconds=order.lock_seconds)
     try:
         use_device(order.device)
-        name = order.cells[0].dataset  # of all cells
+        name = first.cell.dataset
         if order.size is not None and store.find(name) is None:
             generated.DatasetSpec.of(name, order.size).generate()
-        prepared = prepare(order.cells, order.sign.parent.parent, order.notes, cache)
+        cells = [each.cell for each in order.group]
+        prepared = prepare(cells, order.sign.parent.parent, first.notes, options.cache)
     except (InputError, OSError) as error:
         return failed(str(error))
-    if [each.directory.name for each in prepared] != order.names:
+    if [each.directory for each in prepared] != directories:
         return failed(f"{name} is not the same data there, or cwbc not the same version")
     try:
-        wanted = Options(should_stop=lambda: not order.sign.exists(), lock_seconds=order.lock_seconds)
-        reasons = engine.settle(prepared, cache, wanted)
+        reasons = engine.settle(prepared, options)
     except Interrupted:
         return failed("stopped")
-    return host, {path.name: f"{reason} (on {host})" for path, reason in reasons.items()}
+    return host, {path: f"{reason} (on {host})" for path, reason in reasons.items()}
 
 
 @contextlib.contextmanager

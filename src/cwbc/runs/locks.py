@@ -38,10 +38,8 @@ def acquire(directory: Path, seconds: float = SECONDS) -> Lock | None:
     if found and _is_locked(folder / str(found[-1]), seconds):
         return None
     number, pid, token = (found or [0])[-1] + 1, os.getpid(), uuid.uuid4().hex
-    path, owner = (
-        folder / str(number),
-        {"host": processes.host(), "pid": pid, "started": processes.started(pid)},
-    )
+    path = folder / str(number)
+    owner = {"host": processes.host(), "pid": pid, "started": processes.started(pid)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x") as file:
@@ -132,9 +130,8 @@ def _is_locked(path: Path, seconds: float) -> bool:
     """Whether the owner in this file has the lock; `seconds` are those of an owner whose file has none."""
     try:
         owner = json.loads(path.read_text())
-        if owner["host"] == processes.host() and not processes.is_running(
-            int(owner["pid"]), owner["started"]
-        ):
+        is_here = owner["host"] == processes.host()
+        if is_here and not processes.is_running(int(owner["pid"]), owner["started"]):
             return False
         seconds = float(owner["seconds"])
     except (OSError, KeyError, TypeError, ValueError):

@@ -24,7 +24,7 @@ from cwbc.core.training_loop import Row, Trainee
 from cwbc.core.trajectories import Trajectories
 from cwbc.runs.configuration import configuration, differences, first_steps, in_words, sessions
 from cwbc.runs.policies import Policies
-from cwbc.runs.run_directory import CONFIG, METRICS, REPORT, RESULTS, SUMMARY, RunDirectory, read_progress
+from cwbc.runs.run_directory import CONFIG, METRICS, REPORT, RESULTS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import Tracking
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -61,12 +61,11 @@ def train(
     **control: Unpack[Control],
 ) -> Policies:
     """`train_together` of one method, with its directory locked."""
-    run = Run(method, directory, tracking or Tracking())
     # Before there is a directory.
     check_training(PolicySpec.fit(method, data, settings), settings, len(seeds))
+    run = Run(method, directory, tracking or Tracking())
     with contextlib.nullcontext() if directory is None else RunDirectory(directory).lock():
-        (policies,) = train_together(data, [run], settings, seeds, notes, **control)
-    return policies
+        return train_together(data, [run], settings, seeds, notes, **control)[0]
 
 
 def train_together(
@@ -151,12 +150,12 @@ def _resume(
     run.check_same(config)
     run.path.mkdir(parents=True, exist_ok=True)
     path, metrics, steps = run.path / CHECKPOINT, run.path / METRICS, config["training"]["steps"]
-    if not path.exists():
+    if not run.has(CHECKPOINT):
         run.discard_other(config)
         metrics.unlink(missing_ok=True)
         run.write_config(config)
         return spec, initial, 0
-    _, step, _ = read_progress(path)
+    step = run.steps_done()
     tensors, description = tensor_files.read(path)
     spec = _checked(run, config, spec, description)
     state = {
