@@ -20,7 +20,7 @@ from cwbc.core.device import Device, default_precision, use_device
 from cwbc.core.methods import Training, seeds_of
 from cwbc.data import generated, store
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.grids import engine
+from cwbc.grids import engine, ray_engine
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, shown
 from cwbc.grids.outcomes import Outcome, Results
@@ -153,8 +153,6 @@ class Reproduce:
         """The device of the cells: on a cluster, not that of this process."""
         if self.engine == "local":
             return use_device(self.device)
-        from cwbc.grids import ray_engine
-
         use_device(None)
         return self.device or ray_engine.offered(self.address)
 
@@ -186,8 +184,6 @@ class Reproduce:
     def _run_cells(self, cells: Sequence[Cell], root: Path, cache: DatasetCache, session: Session) -> Results:
         run: Callable[..., Results] = engine.run
         if self.engine == "ray":
-            from cwbc.grids import ray_engine
-
             run = functools.partial(ray_engine.run, address=self.address, device=self.device)
         notes = {"command": session.command_line, "preset": "small" if self.quick else "paper"}
         with session.saving(), shown(session.console) as show:

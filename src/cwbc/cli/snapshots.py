@@ -28,15 +28,14 @@ class ShowBehaviours:
 
     def run(self, session: Session) -> None:
         console = PlainConsole()
+        shipped = {task: snapshots.shipped(task) for task in TASKS}
         if self.place is None:
-            console.print(overview([snapshots.shipped(task) for task in TASKS]))
+            console.print(overview([*shipped.values()]))
             return
-        # By either name: the overview has Hopper-v4.
-        shipped = {name: task for task in TASKS for name in (task, snapshots.shipped(task).environment)}
+        shipped |= {series.environment: series for series in shipped.values()}  # as the overview calls them
         if self.place not in shipped and not Path(self.place).is_dir():
             raise unknown("behaviours", self.place, TASKS)
-        is_shipped = self.place in shipped
-        found = snapshots.shipped(shipped[self.place]) if is_shipped else snapshots.read(Path(self.place))
+        found = shipped.get(self.place) or snapshots.read(Path(self.place))
         table = Table("steps", "return", "±", "without noise", "±", "", box=None, pad_edge=False)
         for column in table.columns[:-1]:
             column.justify = "right"

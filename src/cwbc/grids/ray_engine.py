@@ -139,7 +139,7 @@ class _Driver:
         gpus, needs = resources(self.ray, device)
         # Ray ends a GPU worker after each task: only this releases the GPU's memory.
         task = self.ray.remote(max_retries=_RETRIES, scheduling_strategy="SPREAD", **needs)(_work)
-        offered = "gpu" if gpus else "cpu"
+        offered: Device = "gpu" if gpus else "cpu"
         chosen_store = str(store.root().resolve()) if store.VARIABLE in os.environ else None
         for group in groups(waiting, gpus):
             first, seconds = group[0].cell, self.options.lock_seconds

@@ -118,6 +118,7 @@ def provenance(runs: Sequence[RunDirectory], names: Sequence[str] | None = None)
     ]
     trained = [[_versions(session["versions"]) for session in each] for each in sittings]
     evaluated = [_versions(run.evaluated_with()) for run in runs]
+    others = [{one} - set(known) for one, known in zip(evaluated, trained, strict=True)]
     steps = [
         f"{training['steps']:,}, batch size {training['batch_size']}"
         + (f", {training['precision']} matmuls" if "precision" in training else "")
@@ -134,9 +135,7 @@ def provenance(runs: Sequence[RunDirectory], names: Sequence[str] | None = None)
         "training time": "\n".join(f"{name}: {time}" for name, time in zip(names, times, strict=True)),
         "hardware": _counted(hardware),
         "versions": _counted(trained),
-        "evaluated with": _counted(
-            [{one} - set(known) for one, known in zip(evaluated, trained, strict=True)]
-        ),
+        "evaluated with": _counted(others),
     }
 
 
