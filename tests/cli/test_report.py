@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pages
@@ -14,6 +15,7 @@ from command_line import modules_of, run
 from cwbc.cli import report
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import write_report
+from cwbc.results.evaluated import Methods
 from cwbc.results.sweeps import Sweep
 from cwbc.runs import locks
 from cwbc.runs.run_directory import RunDirectory
@@ -63,14 +65,17 @@ def test_a_run_that_is_being_measured_is_left_alone(out: Path, capsys: pytest.Ca
 
 
 def test_a_report_into_a_run_holds_it_until_it_is_written(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(place: Path, runs: list[RunDirectory], limits: object) -> list[str]:
-        assert runs == [RunDirectory(place)]
+    written: list[Path] = []
+
+    def write_while_locked(place: Path, *rest: Any) -> Methods:
         with pytest.raises(InputError, match="another process is working"), RunDirectory(place).lock():
             pass
-        return []
+        written.append(place)
+        return write_report(place, *rest)
 
-    monkeypatch.setattr(report, "write", write)
-    assert report.write_locked(out / "rvs", [RunDirectory(out / "rvs")]) == []
+    monkeypatch.setattr(report, "write_report", write_while_locked)
+    assert report.write(out / "rvs", [RunDirectory(out / "rvs")]) == []
+    assert written == [out / "rvs"]
 
 
 def test_what_cannot_be_compared_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

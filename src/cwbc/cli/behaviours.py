@@ -19,7 +19,7 @@ from cwbc.cli.session import Session
 from cwbc.cli.snapshots import overview
 from cwbc.system.console import PlainConsole
 from cwbc.system.errors import InputError, require
-from cwbc.system.formatting import amount
+from cwbc.system.formatting import amount, counted
 
 Task = Annotated[Positional[str], arg(metavar="TASK", help_behavior_hint="")]
 
@@ -73,7 +73,7 @@ class TrainBehaviours:
                 f"--warmup {settings.warmup} leaves none of the {self.steps} steps to learn from"
             )
         task = BehaviourTraining(self.task, settings, tuple(range(self.seeds)), self.episodes)
-        learners = f"{self.seeds} learner{'s' * (self.seeds > 1)}"
+        learners = counted(self.seeds, "learner")
         session.say(f"{self.task}: {learners}, {self.steps:,} steps, on the {device.upper()}")
         done = resume_step(out, task, self.steps, self.overwrite)
         if done:

@@ -56,7 +56,7 @@ class Evaluate:
             with run.lock(), contextlib.closing(Tracking(trackers, session.warn)) as tracking:
                 run.track(tracking)
                 tracking.show(*_evaluated(run, protocol, session))
-        report.write_locked(root, found)
+        report.write(root, found)
         if found == [RunDirectory(root)] and (root.parent / SUMMARY).exists():
             session.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
 

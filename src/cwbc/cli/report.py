@@ -62,10 +62,9 @@ class ReportRuns:
         check_place(out)
         if out.is_dir() and not os.access(out, os.W_OK):
             raise InputError(f"{out} cannot be written to; give another --out")
-        has_limits = bool(self.fail_under or self.fail_over)
-        metrics = thresholds.metrics_of(_one_dataset(found).task) if has_limits else ()
+        metrics = thresholds.metrics_of(_one_dataset(found).task)
         limits = thresholds.parse(self.fail_under, self.fail_over, metrics)
-        failures = write_locked(out, found, limits)
+        failures = write(out, found, limits)
         for line in failures:
             session.say(f"failed: {line}")
         if limits and not failures:
@@ -73,26 +72,24 @@ class ReportRuns:
         return 1 if failures else 0
 
 
-def write_locked(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
-    """Write a report; where `out` is the run itself, it is locked between reading and writing."""
-    with runs[0].lock() if runs == [RunDirectory(out)] else contextlib.nullcontext():
-        return write(out, runs, limits)
-
-
 def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate] = ()) -> list[str]:
-    """Write the report of several runs and print its summary; returns a line for every limit not met."""
-    dataset, sweeps = _one_dataset(runs), read_sweeps(runs)
-    thresholds.check_methods(limits, {sweep.method: sweep.takes_target for sweep in sweeps})
-    named = {sweep.method: run for sweep, run in zip(sweeps, runs, strict=True)}
-    methods = write_report(
-        out,
-        sweeps,
-        dataset,
-        provenance(runs, list(named)),
-        {name: TrainingHistory.of(run.config(), run.metrics()) for name, run in named.items()},
-        {name: run.evaluated_with() for name, run in named.items()},
-        {name: run.training_warnings() for name, run in named.items()},
-    )
+    """Write the report of several runs and print its summary; returns a line for every limit not met.
+
+    Where `out` is the run itself, it is locked between reading and writing.
+    """
+    with runs[0].lock() if runs == [RunDirectory(out)] else contextlib.nullcontext():
+        dataset, sweeps = _one_dataset(runs), read_sweeps(runs)
+        thresholds.check_methods(limits, {sweep.method: sweep.takes_target for sweep in sweeps})
+        named = {sweep.method: run for sweep, run in zip(sweeps, runs, strict=True)}
+        methods = write_report(
+            out,
+            sweeps,
+            dataset,
+            provenance(runs, list(named)),
+            {name: TrainingHistory.of(run.config(), run.metrics()) for name, run in named.items()},
+            {name: run.evaluated_with() for name, run in named.items()},
+            {name: run.training_warnings() for name, run in named.items()},
+        )
     console = PlainConsole()
     console.print(summary_table(methods))
     lines = [f"training warning: {text}" for text in training_warnings(methods)]
