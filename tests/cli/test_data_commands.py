@@ -669,7 +669,7 @@ def test_a_minari_dataset_does_not_choose_where_a_run_is_written(
     metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"dataset_id": identity}))
     planned: list[Path] = []
 
-    def stop(self: Any, data: Any, directories: list[Path], notes: Any) -> None:
+    def stop(self: Any, data: Any, directories: list[Path]) -> None:
         planned.extend(directories)
         raise cwbc.InputError("far enough")
 

@@ -7,14 +7,16 @@ import difflib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from cwbc.core.options import documented, present
-from cwbc.core.tasks import Task
 from cwbc.system.errors import InputError, require
+
+if TYPE_CHECKING:
+    from cwbc.core.tasks import Task
 
 Flat = arg(name="")  # the options of a group stand without its name
 # The help texts state the defaults themselves: most depend on the preset or on the data.
