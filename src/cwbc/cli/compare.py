@@ -56,20 +56,19 @@ class Compare:
         if RunDirectory(root).is_run():
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
         check_place(root)
-        directories = [root / method.name for method, _ in plan.methods]
-        for method, training in plan.methods:
-            spec = PolicySpec.fit(method, data, training)
-            memory.check_evaluation(spec, len(plan.seeds), len(targets), episodes)
-        plan.check(data, directories)
-        for (_, training), directory in zip(plan.methods, directories, strict=True):
-            run = RunDirectory(directory)
-            if not (self.training.overwrite or run.trains_on(training.steps)):  # which moves its evaluation
-                run.check_results(str(data.environment), targets, episodes)
         cells = [
             Cell(self.dataset, method.name, method, training, plan.seeds, targets, episodes)
             for method, training in plan.methods
         ]
         prepared = prepare(cells, root, plan.notes(session), cache, by_label=True)
+        for cell in cells:
+            spec = PolicySpec.fit(cell.method, data, cell.training)
+            memory.check_evaluation(spec, len(plan.seeds), len(targets), episodes)
+        plan.check(data, [each.directory for each in prepared])
+        for each in prepared:
+            steps = each.cell.training.steps
+            if not (self.training.overwrite or each.run.trains_on(steps)):  # which moves its evaluation
+                each.run.check_results(each.environment, targets, episodes)
         finished = [each.directory for each in prepared if each.is_finished()]
         for each in prepared:
             show_resuming(each.cell.label, each.directory, each.cell.training.steps, session)
