@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cwbc.reports.chart import Chart, Curve, EstimateRow, Layer, Stairs
-from cwbc.reports.looks import classes, shortened, themes
+from cwbc.reports.looks import COLOURS, COLOURS_ON_DARK, classes, shortened
 from cwbc.reports.svg import NARROW, WIDE, drawing, marker, pixel
 from cwbc.reports.tables import csv_text
 from cwbc.results.sweeps import same_target
@@ -44,12 +44,9 @@ def page_html(
 ) -> str:
     """The document, with style and script inside."""
     given = dict(locals())
-    style, script = (
-        files("cwbc.reports").joinpath(name).read_text("utf-8") for name in ("style.css", "script.js")
-    )
+    script = files("cwbc.reports").joinpath("script.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    given |= {"style": Markup(f"{themes()}\n{style}"), "script": Markup(script), "digest": digest}
-    return _environment().get_template("page.html").render(given)
+    return _environment().get_template("page.html").render(given, script=Markup(script), digest=digest)
 
 
 @cache
@@ -65,6 +62,7 @@ def _environment() -> Environment:
     environment.filters |= {"shortened": shortened, "look": classes, "data": _data, "json": json.dumps}
     environment.globals |= {"drawing": drawing, "marker": marker, "page_data": page_data}
     environment.globals |= {"WIDE": WIDE, "NARROW": NARROW}
+    environment.globals["COLOURS"] = list(zip(COLOURS, COLOURS_ON_DARK, strict=True))
     return environment
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
@@ -33,8 +31,14 @@ INK, FAINT, GROUND, BARS = "#333333", "#8A8A8A", "#F4F4F2", "#9AA5B1"
 BESIDE = ("data", "axes fraction")  # coordinates of what stands at a value of the horizontal axis
 _POINTS = 540.0  # of the horizontal axis, about: the layout decides later
 _TIER = 26  # points: the height of a landmark's label
-_OFFSETS = {"end": -3, "start": 3, "middle": 0}  # of such a label from its line, in points
-_ALIGNED = {"end": "right", "start": "left", "middle": "center"}
+# How such a label is aligned, and its offset from its line in points.
+_SIDES = {"end": ("right", -3), "start": ("left", 3), "middle": ("center", 0)}
+_STYLE = {
+    "text.parse_math": False,  # a '$' in a name is a dollar
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+}
 # What would differ from one writing to the next is left out.
 _METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": None},
@@ -79,6 +83,7 @@ def to_png(figure: Figure) -> bytes:
     return png.getvalue()
 
 
+@matplotlib.rc_context(_STYLE)
 def draw(chart: Chart, heading: str = "") -> Figure:
     """The chart as a figure, a pair of axes for each of its panels."""
     lower = len(chart.panels) - 1
@@ -88,7 +93,7 @@ def draw(chart: Chart, heading: str = "") -> Figure:
     for axes, panel in zip(every, chart.panels, strict=True):
         _panel(axes, panel, chart)
     _scale(every[-1], "x", chart.across, 7)
-    every[-1].set_xlabel(chart.across.title, color=INK)
+    every[-1].set_xlabel(chart.across.title)
     _heading(every[0], chart, shortened(heading or chart.title, 56))
     _legend(figure, chart)
     return figure
@@ -113,29 +118,30 @@ def _panel(axes: Axes, panel: Panel, chart: Chart) -> None:
         _rows(axes, chart)
     else:
         _scale(axes, "y", panel.up, min(2, panel.up.most) if is_lower else panel.up.most)
-        axes.set_ylabel(panel.up.title, color=INK)
+        axes.set_ylabel(panel.up.title)
         axes.spines["left"].set_visible(panel.up.most > 0)
     if panel.heading:
-        axes.set_title(panel.heading, loc="left", fontsize=8.5, color=INK, pad=3, parse_math=False)
+        axes.set_title(panel.heading, fontsize=8.5, pad=3)
+    for layer in panel.layers:
+        if isinstance(layer, Curve):
+            _curve(axes, layer, chart)
+        elif isinstance(layer, Stairs):
+            _stairs(axes, layer, chart)
     for shade in chart.shades:
-        colour = GROUND if shade.look is None else (_colour(shade.look), TINT)
-        order = 0.0 if shade.look is None else 0.5
-        axes.axvspan(shade.start, min(shade.end, high), color=colour, linewidth=0, zorder=order)
+        style: dict[str, Any] = {"color": GROUND, "zorder": 0.0}
+        if shade.look is not None:
+            style = {"color": (_colour(shade.look), TINT), "zorder": 0.5, "label": shade.name}
+        axes.axvspan(shade.start, min(shade.end, high), linewidth=0, **style)
         if is_lower and shade.look is None and high - shade.start > 0.2 * (high - low):  # it has room
             name, place = f"  {shade.name}", (shade.start, 0.95)
             axes.annotate(name, place, xycoords=BESIDE, va="top", fontsize=8.5, color=FAINT)
     for mark in chart.marks:
         axes.axvline(mark.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     if panel.diagonal:
-        axes.add_line(Line2D((low, high), (low, high), color=FAINT, linewidth=1, zorder=1))
+        ends = (low, high)
+        axes.add_line(Line2D(ends, ends, color=FAINT, linewidth=1, zorder=1, label=panel.diagonal))
     if panel.right is not None:
         _right(axes, panel.right)
-    for layer in panel.layers:
-        look = chart.looks.get(layer.name)
-        if isinstance(layer, Curve):
-            _curve(axes, layer, look or 0, chart.across.limits)
-        elif isinstance(layer, Stairs):
-            _stairs(axes, layer, look)
 
 
 def _scale(axes: Axes, side: str, axis: Axis, most: int) -> None:
@@ -155,12 +161,13 @@ def _right(axes: Axes, axis: Axis) -> None:
     other.spines["right"].set_color(FAINT)
     other.tick_params(colors=INK, labelsize=9, color=FAINT)
     _scale(other, "y", axis, axis.most)
-    other.set_ylabel(axis.title, color=INK)
+    other.set_ylabel(axis.title)
 
 
-def _curve(axes: Axes, curve: Curve, look: int, limits: tuple[float, float]) -> None:
-    drawn, style = curve.spanning(limits), _line(look, curve.is_marked)
-    axes.plot(drawn.x, drawn.value, markersize=4.5, label=curve.name, zorder=3, **style)
+def _curve(axes: Axes, curve: Curve, chart: Chart) -> None:
+    drawn, look = curve.spanning(chart.across.limits), chart.looks[curve.name] or 0
+    style = _line(look, curve.is_marked)
+    axes.plot(drawn.x, drawn.value, markersize=4.5, label=_label(curve.name), zorder=3, **style)
     if np.isfinite(drawn.low).any():
         band: dict[str, Any] = {"color": _colour(look), "alpha": TINT, "linewidth": 0, "zorder": 2}
         axes.fill_between(drawn.x, drawn.low, drawn.high, **band)
@@ -177,7 +184,8 @@ def _line(look: int, marked: bool) -> dict[str, Any]:
     }
 
 
-def _stairs(axes: Axes, stairs: Stairs, look: int | None) -> None:
+def _stairs(axes: Axes, stairs: Stairs, chart: Chart) -> None:
+    look = chart.looks.get(stairs.name)
     if look is None:
         style: dict[str, Any] = {"color": BARS, "zorder": 2.0}
     elif stairs.filled:
@@ -185,6 +193,8 @@ def _stairs(axes: Axes, stairs: Stairs, look: int | None) -> None:
     else:
         style = {"facecolor": (_colour(look), 0.12), "edgecolor": _colour(look), "zorder": 3}
         style |= {"linewidth": 1.9, "linestyle": "--" if is_dashed(look) else "-"}
+    if stairs.name in chart.looks:
+        style["label"] = _label(stairs.name)
     axes.stairs(stairs.heights, stairs.edges, fill=True, **style)
 
 
@@ -193,76 +203,56 @@ def _rows(axes: Axes, chart: Chart) -> None:
     axes.set_ylim(len(chart.estimates), 0)
     places = [row + 0.5 for row in range(len(chart.estimates))]
     axes.set_yticks(places, labels=[shortened(each.title, 32) for each in chart.estimates])
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)
-    ends: dict[str, Any] = {"alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
     for y, each in zip(places, chart.estimates, strict=True):
         look = chart.looks[each.name] or 0
-        axes.plot((each.low, each.high), (y, y), color=_colour(look), **ends)
-        axes.plot([each.value], [y], **_line(look, True))
-        if math.isfinite(each.published):
-            axes.plot([each.published], [y], "|", color=INK, markersize=12)
+        ends: dict[str, Any] = {"color": _colour(look), "alpha": 0.35, "linewidth": 5}
+        axes.plot((each.low, each.high), (y, y), solid_capstyle="round", **ends)
+        axes.plot([each.value], [y], label=_label(each.name), **_line(look, True))
+    published = [each.published for each in chart.estimates]
+    if np.isfinite(published).any():
+        axes.plot(published, places, "|", color=INK, markersize=12, label="published")
 
 
 def _heading(axes: Axes, chart: Chart, heading: str) -> None:
     """The title, and below it the names of the landmarks, which stand above their lines."""
     low, high = chart.across.limits
-    texts = [(mark.label, amount(mark.target)) for mark in chart.marks]
-    places = [_POINTS * (mark.target - low) / (high - low) for mark in chart.marks]
-    widths = [5.0 * max(map(len, text)) for text in texts]
-    labels = place_labels(list(zip(places, widths, strict=True)), -30, _POINTS + 40)
+    texts = [f"{mark.label}\n{amount(mark.target)}" for mark in chart.marks]
+    wanted = [
+        (_POINTS * (mark.target - low) / (high - low), 5.0 * max(map(len, text.splitlines())))
+        for mark, text in zip(chart.marks, texts, strict=True)
+    ]
+    labels = place_labels(wanted, -30, _POINTS + 40)
     style: dict[str, Any] = {"va": "bottom", "fontsize": 8.5, "color": INK, "linespacing": 1.25}
+    style |= {"xycoords": BESIDE, "textcoords": "offset points"}
     for mark, text, label in zip(chart.marks, texts, labels, strict=bool(labels)):
-        axes.annotate(
-            "\n".join(text),
-            (mark.target, 1),
-            xycoords=BESIDE,
-            xytext=(_OFFSETS[label.side], 4 + _TIER * label.tier),
-            textcoords="offset points",
-            ha=_ALIGNED[label.side],
-            **style,
-        )
+        aligned, offset = _SIDES[label.side]
+        axes.annotate(text, (mark.target, 1), (offset, 4 + _TIER * label.tier), ha=aligned, **style)
     pad = 14 + _TIER * (1 + max((label.tier for label in labels), default=-1))
-    axes.set_title(heading, loc="left", fontsize=14, fontweight="bold", color=INK, pad=pad, parse_math=False)
+    axes.set_title(heading, fontsize=14, fontweight="bold", pad=pad)
 
 
 def _legend(figure: Figure, chart: Chart) -> None:
     """The names and the caption below all axes, in as many columns as the names leave room for."""
-    handles = [_handle(chart, name, look) for name, look in chart.looks.items()]
-    handles += [
-        Patch(color=_colour(shade.look), alpha=TINT, linewidth=0, label=shade.name)
-        for shade in chart.shades
-        if shade.look is not None
-    ]
-    handles += [
-        Line2D([], [], color=FAINT, linewidth=1, label=name)
-        if kind == "equal"
-        else Line2D([], [], color=INK, marker="|", linestyle="", markersize=12, label=name)
-        for name, kind in chart.keys.items()
-    ]
-    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    named: dict[str, Artist] = {}  # a method may have several rows
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    longest = max(map(len, named), default=0)
     drawn = figure.legend(
-        handles=handles,
+        handles=list(named.values()),
         title=textwrap.fill(chart.caption, 120),
         title_fontproperties={"size": 8.5},
         loc="outside lower center",
-        ncols=max(1, min(len(handles), 5, 100 // (longest + 4))),
+        ncols=max(1, min(len(named), 5, 100 // (longest + 4))),
         frameon=False,
         fontsize=9.5,
         labelcolor=INK,
     )
-    drawn.get_title().set(color=INK, parse_math=False, multialignment="center")
-    for text in drawn.get_texts():
-        text.set_parse_math(False)  # a '$' in a name is a dollar
+    drawn.get_title().set(color=INK, multialignment="center")
 
 
-def _handle(chart: Chart, name: str, look: int | None) -> Artist:
-    label = shortened(name, 60)
-    layers = [layer for panel in chart.panels for layer in panel.layers if layer.name == name]
-    if look is None or any(isinstance(layer, Stairs) and layer.filled for layer in layers):
-        return Patch(color=BARS if look is None else _colour(look), label=label)
-    is_marked = bool(chart.estimates) or any(isinstance(each, Curve) and each.is_marked for each in layers)
-    return Line2D([], [], markersize=4.5, label=label, **_line(look, is_marked))
+def _label(name: str) -> str:
+    return shortened(name, 60)
 
 
 def _colour(look: int) -> str:
