@@ -10,7 +10,7 @@ from cwbc.core.tasks import Task
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.comparison import comparison
 from cwbc.reports.page import page_html
-from cwbc.reports.report import File
+from cwbc.reports.report import File, ReportDocument
 from cwbc.results.evaluated import EvaluatedMethod, Methods
 from cwbc.results.sentences import finding, retention_in_words
 from cwbc.results.sweeps import Sweep
@@ -103,7 +103,7 @@ def test_the_contents_of_a_page_lead_to_its_parts() -> None:
     shown = page(METHODS)
     parts = [found["id"] for tag, found in shown.elements if tag == "section"]
     assert [link.removeprefix("#") for link in shown.links if link.startswith("#")] == parts
-    assert "<nav" not in page_html("", "", "", "", {"Tables": []})
+    assert "<nav" not in page_html(ReportDocument("", "", "", [], {}, {}), {"Tables": []})
 
 
 def test_what_runs_have_not_kept_is_left_out() -> None:

@@ -8,12 +8,10 @@ from pages import Read
 
 from cwbc.reports.looks import COLOURS, COLOURS_ON_DARK
 from cwbc.reports.page import block, page_html
+from cwbc.reports.report import ReportDocument
 
 PAGE = page_html(
-    "title & co",
-    "kicker",
-    "headline",
-    "lead",
+    ReportDocument("title & co", "kicker", "headline", ["lead"], {}, {}),
     {
         "Table 1: scores": [block("paragraph", "a < b")],
         "More": [

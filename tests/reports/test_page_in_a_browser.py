@@ -17,6 +17,7 @@ from pages import DATASET, history, sweep
 
 from cwbc.reports import write_report
 from cwbc.reports.page import block, page_html
+from cwbc.reports.report import ReportDocument
 
 pytestmark = pytest.mark.skipif(program() is None, reason="no Chromium on this machine")
 
@@ -246,7 +247,8 @@ def test_no_other_script_runs_and_nothing_is_fetched(chromium: Tab, tmp_path: Pa
         "<p onclick=\"document.title = 'changed'\" id='here'>here</p>",
     ]
     page = tmp_path / "page.html"
-    text = page_html("as it was", "", "", "", {"": [block("paragraph", "HERE")]})
+    bare = ReportDocument("as it was", "", "", [], {}, {})
+    text = page_html(bare, {"": [block("paragraph", "HERE")]})
     page.write_text(text.replace("HERE", "".join(blocks)))
     (tmp_path / "x.png").write_bytes(b"")
     chromium.open(page)

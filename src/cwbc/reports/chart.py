@@ -36,11 +36,10 @@ class Axis:
             return self
         known = np.concatenate([np.empty(0), *map(np.ravel, values)])
         known = known[np.isfinite(known)]
-        if not self.logarithmic:
-            return dataclasses.replace(self, limits=padded(known, margin) if known.size else (0.0, 1.0))
-        known = np.log10(known[known > 0])
-        low, high = padded(known, margin) if known.size else (-1.0, 0.0)
-        return dataclasses.replace(self, limits=(10**low, 10**high))
+        if self.logarithmic:
+            known = np.log10(known[known > 0])
+        low, high = padded(known, margin) if known.size else (0.0, 1.0)
+        return dataclasses.replace(self, limits=(10**low, 10**high) if self.logarithmic else (low, high))
 
     def ticks(self, most: int | None = None) -> list[tuple[float, str]]:
         """Round values within the limits and how to write them, about `most` of them at most."""
@@ -238,11 +237,14 @@ def padded(values: Array, margin: float) -> tuple[float, float]:
     return low - room, high + room
 
 
+Side = Literal["middle", "start", "end"]
+
+
 class Label(NamedTuple):
     """Where a text goes that belongs to a place."""
 
     x: float  # the place
-    side: Literal["middle", "start", "end"]  # of the text, that is put at the place
+    side: Side  # of the text, that is put at the place
     tier: int  # counted from the bottom
     start: float
     end: float
@@ -259,24 +261,14 @@ def place_labels(wanted: Sequence[tuple[float, float]], low: float, high: float)
         wanted: the place of each, in order, and its width.
         low: where the room for them begins; `high`, where it ends.
     """
-    choices = [
-        [
-            label
-            for tier in range(len(wanted))
-            for label in (
-                Label(x, "middle", tier, x - width / 2, x + width / 2),
-                Label(x, "start", tier, x + 4, x + 4 + width),
-                Label(x, "end", tier, x - width - 4, x - 4),
-            )
-            if label.start >= low and label.end <= high
-        ]
-        for x, width in wanted
-    ]
-    placed = (
-        labels
-        for labels in product(*choices)
-        if not any(one.meets(other) for one, other in combinations(labels, 2))
-    )
+    choices = []
+    for x, width in wanted:
+        starts: dict[Side, float] = {"middle": x - width / 2, "start": x + 4, "end": x - width - 4}
+        inside = {side: start for side, start in starts.items() if low <= start <= high - width}
+        tiers = product(range(len(wanted)), inside.items())
+        choices.append([Label(x, side, tier, start, start + width) for tier, (side, start) in tiers])
+    every = product(*choices)
+    placed = (each for each in every if not any(one.meets(other) for one, other in combinations(each, 2)))
     return min(placed, key=_strangeness, default=())
 
 

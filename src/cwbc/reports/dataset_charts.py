@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,11 +18,8 @@ from cwbc.system.formatting import percent
 MOST_POINTS = 120  # of a loss curve
 Histories = Mapping[str, TrainingHistory]  # by method
 _WEIGHTINGS = {"ByLength": "by length", "ByReturn": "by return"}
-WITHOUT, WITH, TARGETS = (
-    "sampled without +w (by length)",
-    "sampled with +w (by return)",
-    "their noisy targets",
-)
+WITHOUT, WITH = "sampled without +w (by length)", "sampled with +w (by return)"
+TARGETS = "their noisy targets"
 
 
 def training_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | None:
@@ -36,19 +32,12 @@ def training_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | N
     if len(curves) > 1:  # or the lower line would be taken for the better method
         caption += " Without the loss of a regularizer, and on the trajectories that each method samples."
     values = np.concatenate([curve.value for curve in curves])
-    logarithmic = bool((values[np.isfinite(values)] > 0).all() and np.isfinite(values).any())
-    return line_chart(
-        "Prediction loss",
-        curves,
-        Axis("step", limits=(0, 1.01 * max(curve.x[-1] for curve in curves)), written="{:,.0f}".format),
-        Axis(
-            f"prediction loss{', logarithmic scale' * logarithmic}",
-            logarithmic,
-            written=lambda loss: f"{loss:.3g}".replace("-", "−"),
-        ),
-        names,
-        caption,
-    )
+    known = values[np.isfinite(values)]
+    is_positive = bool(known.size and known.min() > 0)
+    title = "prediction loss" + ", logarithmic scale" * is_positive
+    across = Axis("step", limits=(0, 1.01 * max(curve.x[-1] for curve in curves)), written="{:,.0f}".format)
+    up = Axis(title, is_positive, written=lambda loss: f"{loss:.3g}".replace("-", "−"))
+    return line_chart("Prediction loss", curves, across, up, names, caption)
 
 
 def loss_curves(histories: Histories) -> list[Curve]:
@@ -97,13 +86,13 @@ def distinct_weightings(
 
     Only of runs that have recorded what they sample in the bins of this very histogram.
     """
-    found: dict[str, tuple[Mapping[str, Any], list[str], tuple[float, ...]]] = {}
+    alike: dict[str, list[str]] = {}  # methods by weighting
     for name, history in histories.items():
-        if history.sampled is not None and len(history.sampled) == len(dataset.histogram_counts):
-            key = repr(sorted(history.weighting.items()))
-            found.setdefault(key, (history.weighting, [], history.sampled))[1].append(name)
+        if len(history.sampled or ()) == len(dataset.histogram_counts):
+            alike.setdefault(repr(sorted(history.weighting.items())), []).append(name)
     named = {}
-    for weighting, methods, sampled in found.values():
+    for methods in alike.values():
+        weighting, sampled = histories[methods[0]].weighting, histories[methods[0]].sampled or ()
         words = str(_WEIGHTINGS.get(weighting.get("kind", ""), weighting.get("kind")))
         if "top_fraction" in weighting:
             words = f"the best {percent(weighting['top_fraction'])}"

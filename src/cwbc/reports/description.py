@@ -28,23 +28,19 @@ def show(description: DatasetStatistics, console: Console, dataset: str | None =
     _print(console, "", description.name, style="bold")
     for name, fact in _facts(description).items():
         _print(console, f"{name:<13}", fact)
-    console.print()
-    console.print(_table(("over all steps", "min", "mean", "max", "std"), _columns(description)))
+    console.print("", _table(("over all steps", "min", "mean", "max", "std"), _columns(description)))
     if description.discrete:
-        console.print()
         counts = [
             (str(action), f"{count:,}", _mass(count / description.steps))
             for action, count in enumerate(description.action_counts)
         ]
-        console.print(_table(("action", "steps", "fraction"), _first(counts)))
+        console.print("", _table(("action", "steps", "fraction"), _first(counts)))
     console.print()
     _show_returns(description, console)
-    console.print()
-    console.print(_histogram(description, console.width))
-    console.print()
+    console.print("", _histogram(description, console.width), "")
     _print(console, "rvs ", _conditions(description))
     _print(console, "+w  ", _weighting(description))
-    _print(console, "+c  ", f"{regularized(description)}; {_noise(description)}")
+    _print(console, "+c  ", f"{regularized(description)}; {_regularizer(description)}")
     console.print()
     for line in advice(description, dataset):
         _print(console, "• ", line)
@@ -188,37 +184,33 @@ def _weighting(d: DatasetStatistics) -> str:
         "percentile": f"best − {percentile}",
         "return range": f"a tenth of the return range, as {percentile} is the best",
     }
-    return (
-        f"samples by return: {counted(options.bins, 'bin')}, lambda {options.smoothing:g}, "
-        f"kappa {amount(d.temperature)} ({origins[d.temperature_source]})"
-    )
+    kappa = f"kappa {amount(d.temperature)} ({origins[d.temperature_source]})"
+    return f"samples by return: {counted(options.bins, 'bin')}, lambda {options.smoothing:g}, {kappa}"
+
+
+def _regularizer(d: DatasetStatistics) -> str:
+    origins = {"given": "as given", "published": "published", "return range": "from the return range"}
+    sigma = f"sigma {amount(d.noise.noise)} ({origins[d.noise.noise_source]})"
+    return f"percentile {d.regularizer.percentile:g}, {sigma}"
 
 
 def regularized(d: DatasetStatistics) -> str:
     """What +c does to the targets of the best trajectories."""
     noise, best = d.noise, d.returns.best
     shown = _distinct(_formatter([noise.min_return, best, noise.max_target]))
-    which = f"regularizes {noise.episodes:,} of {d.episodes:,} episodes, those from return "
-    which += f"{shown(noise.min_return)} up; its target"
+    targets = f"s are {shown(best)} to {shown(noise.max_target)}"
     if shown(noise.max_target) == shown(best):
-        return f"{which} is the best return, {shown(best)}"
-    return f"{which}s are {shown(best)} to {shown(noise.max_target)}"
+        targets = f" is the best return, {shown(best)}"
+    which = f"{noise.episodes:,} of {d.episodes:,} episodes, those from return {shown(noise.min_return)} up"
+    return f"regularizes {which}; its target{targets}"
 
 
 def _conditions(d: DatasetStatistics) -> str:
     found = d.condition
     shown = _formatter([found.mean, found.std])
-    return (
-        f"average return-to-go: mean {shown(found.mean)}, std {shown(found.std)}; as a condition "
-        f"({found.scale}), the min return is {amount(round(found.at_min, 2))} and the best "
-        f"{amount(round(found.at_best, 2))}"
-    )
-
-
-def _noise(d: DatasetStatistics) -> str:
-    origins = {"given": "as given", "published": "published", "return range": "from the return range"}
-    sigma = f"sigma {amount(d.noise.noise)} ({origins[d.noise.noise_source]})"
-    return f"percentile {d.regularizer.percentile:g}, {sigma}"
+    low, best = (amount(round(value, 2)) for value in (found.at_min, found.at_best))
+    condition = f"as a condition ({found.scale}), the min return is {low} and the best {best}"
+    return f"average return-to-go: mean {shown(found.mean)}, std {shown(found.std)}; {condition}"
 
 
 def _short(value: float) -> str:

@@ -62,9 +62,7 @@ def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDoc
     labels = list(dict.fromkeys(label for methods in fullest_first for label in methods))
     overall = Overall.of(evidence, labels)
     finding = _headline(overall, labels, results)
-    shared, settings = settings_of(
-        [each.cell for part in (results.outcomes, results.failures) for each in part]
-    )
+    shared, settings = settings_of([each.cell for each in (*results.outcomes, *results.failures)])
     known = provenance_of(results.outcomes) if results.outcomes else {}
     tables = {}
     if labels:
@@ -84,15 +82,14 @@ def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDoc
         tables=tables,
         charts=[*overall.profiles(), *showing.curves(evidence)],
     )
-    datasets = {outcome.cell.dataset: outcome.dataset for outcome in results.outcomes}
-    shown = about_grid(shown, results, datasets)
-    found = {part.dataset.name: recommend(part.methods) for part in shown.datasets.values()}
-    recommended = {name: each for name, each in found.items() if each is not None}
-    if len(found) == 1 and recommended:
-        (only,) = recommended.values()
-        return dataclasses.replace(shown, headline=only.sentence(), caveats=only.caveats, finding=finding)
-    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in recommended.items()}
-    return dataclasses.replace(shown, sections={"What to deploy": [block("facts", words)]} if words else {})
+    found = {name: recommend(methods) for name, methods in evidence.evaluated.items()}
+    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in found.items() if each}
+    (only,) = found.values() if len(found) == 1 else (None,)
+    if only:
+        shown = dataclasses.replace(shown, headline=only.sentence(), caveats=only.caveats, finding=finding)
+    elif words:
+        shown = dataclasses.replace(shown, sections={"What to deploy": [block("facts", words)]})
+    return about_grid(shown, results, {each.cell.dataset: each.dataset for each in results.outcomes})
 
 
 def about_grid(

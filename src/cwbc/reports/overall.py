@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from cwbc.core.tasks import Task
 from cwbc.reports.chart import Axis, Chart, Curve, line_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results import statistics
@@ -45,21 +46,20 @@ class Overall:
     @functools.cached_property
     def at_expert(self) -> dict[str, Array]:
         """The scores [seed, dataset] at 1x expert, by method."""
-        return self._scores("expert_return")
+        return self._scores(lambda task: task.expert_return)
 
     @functools.cached_property
     def at_twice_expert(self) -> dict[str, Array]:
         """The scores [seed, dataset] at 2x expert, by method."""
-        return self._scores("far_return")
+        return self._scores(lambda task: task.far_return)
 
-    def _scores(self, target: str) -> dict[str, Array]:
-        several = self.methods.items()
-        found = {name: [each.of_seeds(getattr(each.task, target)) for each in of] for name, of in several}
-        return {
-            name: np.stack(scores, axis=1)
-            for name, scores in found.items()
-            if len({*map(len, scores)}) == 1 and len(scores[0])
-        }
+    def _scores(self, target: Callable[[Task], float]) -> dict[str, Array]:
+        found = {}
+        for name, methods in self.methods.items():
+            scores = [each.of_seeds(target(each.task)) for each in methods]
+            if len({*map(len, scores)}) == 1 and len(scores[0]):
+                found[name] = np.stack(scores, axis=1)
+        return found
 
     def table(self, against: Mapping[str, str]) -> ReportTable:
         """The scores of each with intervals over seeds, and how often a run of it beats one of another.
@@ -78,15 +78,12 @@ class Overall:
             TableColumn(f"P(better) {beyond}", note, percent),
             TableColumn("OOD retention", "mean over datasets", retention_percent, better="higher", bar=True),
         ]
-        rows = []
-        both = (self.at_expert, self.at_twice_expert)
+        rows, both = [], (self.at_expert, self.at_twice_expert)
         for label, retention in self.mean(lambda each: each.retention).items():
+            pair = (label, against.get(label, ""))  # no method is called so
             cells = [TableCell(float(self.at_expert.get(label, np.array(np.nan)).mean()))]
             cells += [_estimated(statistics.interquartile_mean, scores, label) for scores in both]
-            other = against.get(label, "")  # no method is called so
-            cells += [
-                _estimated(statistics.probability_of_improvement, scores, label, other) for scores in both
-            ]
+            cells += [_estimated(statistics.probability_of_improvement, scores, *pair) for scores in both]
             rows.append(TableRow(label, [*cells, TableCell(retention)]))
         count = len(self.datasets)
         title = f"All datasets together ({count})" if count > 1 else "All runs together"
@@ -105,22 +102,17 @@ class Overall:
         if ends[1] <= 0:  # none is better than a random policy
             ends = (float(scores.min()) - 1.0, 0.0)
         thresholds = np.linspace(*ends, _POINTS)
+        profile = functools.partial(statistics.performance_profile, thresholds=thresholds)
         curves = [
-            Curve(
-                label,
-                thresholds,
-                *_bootstrap(lambda some: statistics.performance_profile(some, thresholds), each),
-            )
-            for label, each in self.at_expert.items()
+            Curve(label, thresholds, *_bootstrap(profile, each)) for label, each in self.at_expert.items()
         ]
-        seeds, datasets = min(map(len, self.at_expert.values())), counted(len(self.datasets), "dataset")
+        seeds = min(map(len, self.at_expert.values()))
+        evaluated = f"{counted(seeds, 'seed')} on each of {counted(len(self.datasets), 'dataset')}"
         bands = "; bands are 95 % bootstrap intervals over seeds" * (seeds > 1)
         where = "1× expert" if self.evidence.has_experts else self.evidence.near.phrase
         across = Axis("normalized score", limits=(ends[0], 1.01 * ends[1]), written=score)
         up = Axis("fraction of runs above it", limits=(0.0, 1.02), written="{:.2f}".format)
-        caption = (
-            f"{counted(seeds, 'seed')} on each of {datasets}. Higher and further right is better{bands}."
-        )
+        caption = f"{evaluated}. Higher and further right is better{bands}."
         title = f"Performance profiles at {where}"
         return [line_chart(title, curves, across, up, self.evidence.labels, caption)]
 

@@ -32,21 +32,12 @@ def block(kind: str, *content: object) -> Markup:
     return Markup(getattr(_environment().get_template("blocks.html").module, kind)(*content))
 
 
-def page_html(
-    title: str,  # of the window
-    kicker: str,  # the kind of page and its subject
-    headline: str,
-    lead: str,  # what one must know to read the numbers
-    sections: Sections,
-    caveats: Sequence[str] = (),  # of the headline
-    warnings: Sequence[str] = (),  # shown before these
-    finding: str = "",  # where the headline is what follows from it
-) -> str:
-    """The document, with style and script inside."""
-    given = dict(locals())
+def page_html(report: object, sections: Sections) -> str:
+    """The document, with style and script inside; from the report itself it has what stands at the top."""
     script = files("cwbc.reports").joinpath("script.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _environment().get_template("page.html").render(given, script=Markup(script), digest=digest)
+    template = _environment().get_template("page.html")
+    return template.render(report=report, sections=sections, script=Markup(script), digest=digest)
 
 
 @cache

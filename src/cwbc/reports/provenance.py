@@ -51,9 +51,8 @@ def _values(cells: Sequence[Cell]) -> dict[str, dict[str, None]]:
         parts = {"method": to_json(cell.method), "training": to_json(cell.training), "seeds": cell.seeds}
         named = {"method": cell.method.name, **settings(parts), "episodes": cell.episodes}
         for name, value in named.items():
-            words = f"{value:g}" if isinstance(value, float) else str(value)
-            if value is None or isinstance(value, int):
-                words = "not set" if value is None else f"{value:,}"
+            form = "g" if isinstance(value, float) else "," if isinstance(value, int) else ""
+            words = "not set" if value is None else f"{value:{form}}"
             values.setdefault(name, {})[words] = None
     return values
 

@@ -136,13 +136,4 @@ class ReportDocument:
             "Provenance": [block("facts", self.provenance)] if self.provenance else [],
             "Files": [block("links", whats)],
         }
-        return page_html(
-            self.title,
-            self.kicker,
-            self.headline,
-            " ".join(self.remarks),
-            {heading: blocks for heading, blocks in sections.items() if blocks},
-            self.caveats,
-            self.training_warnings,
-            self.finding,
-        )
+        return page_html(self, {heading: blocks for heading, blocks in sections.items() if blocks})

@@ -125,10 +125,9 @@ def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:
 
 def _averages(name: str, rows: Sequence[TableRow]) -> TableRow:
     """The means of columns; NaN where a number is missing."""
-    columns = [*zip(*(row.cells for row in rows), strict=True)]
-    ours = [float(np.mean([cell.number for cell in column])) for column in columns]
-    theirs = [float(np.mean([cell.published for cell in column])) for column in columns]
-    return TableRow(name, [TableCell(x, published=y) for x, y in zip(ours, theirs, strict=True)])
+    numbers = np.array([[(cell.number, cell.published) for cell in row.cells] for row in rows])
+    means = numbers.mean(axis=0).tolist()  # [column]
+    return TableRow(name, [TableCell(ours, published=theirs) for ours, theirs in means])
 
 
 def _quality_averages(rows: Sequence[TableRow]) -> list[TableRow]:

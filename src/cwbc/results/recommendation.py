@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import CurvePoint, EvaluatedMethod, Methods
 from cwbc.results.intervals import LEAST
 from cwbc.results.sweeps import is_beyond
@@ -24,6 +26,7 @@ MISSED = 10.0  # points of score: the calibration error of a policy that does no
 COLLAPSED = 0.8  # of the recommended score: less at a higher target is worth a caveat
 
 Points = Mapping[str, CurvePoint]  # by method: the one to act at
+_score: Callable[[CurvePoint], float] = operator.attrgetter("score.value")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,37 +57,35 @@ class Recommendation:
 
 def recommend(methods: Methods) -> Recommendation | None:
     """The method and target to deploy; None where no return was evaluated."""
-    found = {name: _point(method) for name, method in methods.items()}
-    points = {name: point for name, point in found.items() if point is not None}
+    known = {name: [each for each in of.points if each.score.is_known] for name, of in methods.items()}
+    points = {name: _point(curve, methods[name].dataset.best) for name, curve in known.items() if curve}
     if not points:
         return None
     name = _most_reliable(points, methods)
-    point, method = points[name], methods[name]
+    point, method, curve = points[name], methods[name], known[name]
     dataset, seeds = method.dataset, len(method.scores)
     mean = float(method.task.normalize(np.asarray(dataset.mean_return)))
     caveats = []
-    if point.score.value < mean:
+    if _score(point) < mean:
         caveats.append(f"The dataset's mean return is higher: {amount(dataset.mean_return)}.")
-    caveats += _of_units(method)
+    caveats += _of_units(curve, dataset)
     if seeds < LEAST:
         caveats.append(f"{'One seed' if seeds == 1 else 'Two seeds'}: too few seeds for an interval.")
-    caveats += [*_of_rivals(name, points, methods), *_of_the_target(point, method)]
+    caveats += _of_rivals(name, points, methods)
+    caveats += _of_the_target(point, curve, method) if method.sweep.takes_target else []
     if method.training_warnings:
         caveats.append("Its training ended with warnings.")
     # Worse than the data on average, beyond seed noise.
-    high = point.score.high if math.isfinite(point.score.high) else point.score.value + CLOSE
+    high = point.score.high if math.isfinite(point.score.high) else _score(point) + CLOSE
     return Recommendation(name, point, high >= mean, tuple(caveats))
 
 
-def _point(method: EvaluatedMethod) -> CurvePoint | None:
+def _point(curve: Sequence[CurvePoint], best: float) -> CurvePoint:
     """The point to act at: the best one up to the dataset's best return, unless higher targets do better."""
-    known = _known(method)
-    if not known:
-        return None
-    top = max(known, key=_score).score
+    top = max(curve, key=_score).score
     enough = min(top.value - CLOSE, top.low if math.isfinite(top.low) else top.value)
-    good = [point for point in known if point.score.value >= enough]
-    if within := [point for point in good if not is_beyond(point.target, method.dataset.best)]:
+    good = [point for point in curve if _score(point) >= enough]
+    if within := [point for point in good if not is_beyond(point.target, best)]:
         return max(within, key=_score)
     return min(good, key=lambda point: point.target)
 
@@ -109,53 +110,53 @@ def _is_close(point: CurvePoint, first: CurvePoint) -> bool:
     return within and (not is_known or point.score.overlaps(first.score))
 
 
-def _of_units(method: EvaluatedMethod) -> list[str]:
+def _of_units(curve: Sequence[CurvePoint], data: DatasetSummary) -> list[str]:
     """The caveat that the environment may differ from that of the logs: no achieved return is within them."""
-    achieved, data = [point.achieved.value for point in _known(method)], method.dataset
+    achieved = [point.achieved.value for point in curve]
     if min(achieved) > data.best + 0.1 * (data.best - data.lowest):
         where = "above the dataset's best"
     elif max(achieved) < data.lowest:
         where = "below the dataset's min"
     else:
         return []
-    return [
-        f"Every achieved return is {where}: are rewards, observations and actions in the units of the logs?"
-    ]
+    doubt = "are rewards, observations and actions in the units of the logs?"
+    return [f"Every achieved return is {where}: {doubt}"]
 
 
 def _of_rivals(name: str, points: Points, methods: Methods) -> list[str]:
     """The caveats that other methods may be as good, and why they were not chosen."""
     mine, others = points[name].score, {other: point for other, point in points.items() if other != name}
-    overlapping = [other for other, point in others.items() if point.score.overlaps(mine)]
     caveats = []
-    if overlapping:
+    if overlapping := [other for other, point in others.items() if point.score.overlaps(mine)]:
         those = "that" if len(overlapping) == 1 else "those"
-        named = listed([f"{other} ({_achieved(points[other])})" for other in overlapping])
+        named = listed([f"{other} ({amount(points[other].achieved.value)})" for other in overlapping])
         caveats.append(f"Inconclusive: its 95{PERCENT} interval overlaps with {those} of {named}.")
-    higher = [other for other, point in others.items() if point.score.value > mine.value]
-    if higher:
+    if higher := [other for other, point in others.items() if _score(point) > mine.value]:
         named = listed([f"{other} {_retention_in_words(methods[other])}" for other in higher])
         why = f"OOD retention is {_retention_in_words(methods[name])}, that of {named}"
         caveats.append(f"Preferred for its reliability at nearly the same return: {why}.")
     return caveats
 
 
-def _of_the_target(point: CurvePoint, method: EvaluatedMethod) -> list[str]:
+def _retention_in_words(method: EvaluatedMethod) -> str:
+    return "not defined" if math.isnan(method.retention) else retention_percent(method.retention)
+
+
+def _of_the_target(point: CurvePoint, curve: Sequence[CurvePoint], method: EvaluatedMethod) -> list[str]:
     """The caveats about the target return."""
-    if not method.sweep.takes_target:
-        return []
-    caveats, best, curve = [], method.dataset.best, _known(method)
+    caveats, best = [], method.dataset.best
     if is_beyond(point.target, best):
         caveats.append(f"The target is out-of-distribution: the dataset's best return is {amount(best)}.")
     caveats += _of_a_flat_curve([each for each in curve if not is_beyond(each.target, best)], method)
     higher = [each for each in curve if is_beyond(each.target, point.target)]
     worst = min(higher, key=_score, default=point)
     if _score(worst) < min(COLLAPSED * _score(point), _score(point) - CLOSE):
-        caveats.append(f"Do not raise the target: at {amount(worst.target)} it achieves {_achieved(worst)}.")
+        achieved = amount(worst.achieved.value)
+        caveats.append(f"Do not raise the target: at {amount(worst.target)} it achieves {achieved}.")
     return caveats
 
 
-def _of_a_flat_curve(within: list[CurvePoint], method: EvaluatedMethod) -> list[str]:
+def _of_a_flat_curve(within: Sequence[CurvePoint], method: EvaluatedMethod) -> list[str]:
     error = method.metrics["calibration_error"].value
     if len(within) < 2 or math.isnan(error):
         return []
@@ -163,28 +164,11 @@ def _of_a_flat_curve(within: list[CurvePoint], method: EvaluatedMethod) -> list[
     low, high = min(within, key=_score), max(within, key=_score)
     span = float(np.ptp(method.task.normalize(np.array(targets))))
     if span > MISSED and _score(high) - _score(low) < FLAT * span:
-        ends = f"{_achieved(low)} to {_achieved(high)}"
+        ends = f"{amount(low.achieved.value)} to {amount(high.achieved.value)}"
         given = f"targets from {amount(min(targets))} to {amount(max(targets))}"
         return [f"Flat curve: the policy does not follow its target (it achieves {ends} for {given})."]
-    if error > MISSED:
-        return [
-            "The policy does not follow its target closely: up to the dataset's best return, the achieved "
-            f"return differs from it by {score(error)} points of score on average."
-        ]
-    return []
-
-
-def _known(method: EvaluatedMethod) -> list[CurvePoint]:
-    return [point for point in method.points if point.score.is_known]
-
-
-def _score(point: CurvePoint) -> float:
-    return point.score.value
-
-
-def _achieved(point: CurvePoint) -> str:
-    return amount(point.achieved.value)
-
-
-def _retention_in_words(method: EvaluatedMethod) -> str:
-    return "not defined" if math.isnan(method.retention) else retention_percent(method.retention)
+    if error <= MISSED:
+        return []
+    off = f"differs from it by {score(error)} points of score on average"
+    where = "up to the dataset's best return, the achieved return"
+    return [f"The policy does not follow its target closely: {where} {off}."]

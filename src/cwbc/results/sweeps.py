@@ -7,9 +7,9 @@ import dataclasses
 import io
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ from cwbc.core.tasks import Task
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_text
 
-COLUMNS = ("method", "seed", "target", "episode", "return", "normalized", "length")
-
+_KINDS = {"seed": int, "target": float, "episode": int, "return": float, "normalized": float, "length": int}
+COLUMNS = ("method", *_KINDS)
 _Cell = tuple[int, float | None, int]  # seed, target, episode
-_Number = TypeVar("_Number", int, float)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,17 +119,15 @@ def read_results(path: Path) -> list[Sweep]:
 
 def _episode(row: dict[str, str], place: str) -> tuple[_Cell, tuple[float, int]]:
     """The cell of a row, with the return and the length of its episode."""
-
-    def number(column: str, kind: Callable[[str], _Number]) -> _Number:
+    numbers: dict[str, Any] = {"target": None}  # a method may take none
+    for column, kind in _KINDS.items():
         try:
-            return kind(row[column])
+            if row[column] or column != "target":
+                numbers[column] = kind(row[column])
         except ValueError:
             wanted = "a whole number" if kind is int else "a number"
             raise InputError(f"{place}: {column} is {row[column]!r}; expected {wanted}") from None
-
-    seed, episode, length = (number(column, int) for column in ("seed", "episode", "length"))
-    target = number("target", float) if row["target"] else None  # a method may take none
-    achieved, _ = number("return", float), number("normalized", float)
+    seed, target, episode, achieved, _, length = (numbers[column] for column in _KINDS)
     if target is not None and not math.isfinite(target):  # returns may be infinite, targets not
         raise InputError(f"{place}: target is {row['target']!r}; expected a finite number, or nothing")
     if max(abs(seed), abs(length)) >= 2**63:
