@@ -69,7 +69,9 @@ def test_pictures_show_two_seeds_as_they_are_and_more_by_their_interval() -> Non
     np.testing.assert_array_equal(band(three), interval(three))
     assert meaning([3, 10]) == "95 % intervals over seeds"
     assert meaning([3, 2]) == "95 % intervals over seeds; 2 are too few for an interval"
-    assert bands([1, 1]) == ""
-    assert bands([2, 1]) == "Bands span both seeds: too few seeds for an interval."
-    assert bands([3]) == "Bands are 95 % intervals over seeds."
-    assert bands([3, 2]) == "Bands are 95 % intervals over seeds; of two seeds, they span both."
+    assert bands([1, 1]) == "One seed: too few seeds for an interval."
+    words = "Means over 1 or 2 seeds. Bands span both seeds: too few seeds for an interval."
+    assert bands([2, 1]) == words
+    assert bands([3]) == "Means over 3 seeds. Bands are 95 % intervals over seeds."
+    words = "Means over 2 or 3 seeds. Bands are 95 % intervals over seeds; of two seeds, they span both."
+    assert bands([3, 2]) == words

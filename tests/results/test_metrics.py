@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cwbc.results.evaluated import calibration_error, has_fractions, monotonicity, retention
-from cwbc.results.intervals import Array, Ends
+from cwbc.results.intervals import Array, Estimate
 
 T = 4.302653  # Student's t of three seeds
 
@@ -16,8 +16,8 @@ def alone(*curve: float) -> Array:
     return np.array([curve])
 
 
-def value(ends: Ends) -> float:
-    return float(ends[0])
+def value(found: Estimate) -> float:
+    return found.value
 
 
 def test_the_calibration_error_by_hand() -> None:

@@ -62,7 +62,8 @@ def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDoc
     labels = list(dict.fromkeys(label for methods in fullest_first for label in methods))
     overall = Overall.of(evidence, labels)
     finding = _headline(overall, labels, results)
-    shared, settings = settings_of([each.cell for each in (*results.outcomes, *results.failures)])
+    cells = [each.cell for each in results.outcomes] + [each.cell for each in results.failures]
+    shared, settings = settings_of(cells)
     known = provenance_of(results.outcomes) if results.outcomes else {}
     tables = {}
     if labels:

@@ -33,7 +33,7 @@ _POINTS = 540.0  # of the horizontal axis, about: the layout decides later
 _TIER = 26  # points: the height of a landmark's label
 # How such a label is aligned, and its offset from its line in points.
 _SIDES = {"end": ("right", -3), "start": ("left", 3), "middle": ("center", 0)}
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # a '$' in a name is a dollar
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,

@@ -42,10 +42,7 @@ def reliability_chart(
         f"returns of the dataset's {dataset.episodes:,} episodes",
     )
     flat = [sweep.method for sweep in sweeps if not sweep.takes_target]
-    seeds = sorted({len(sweep.seeds) for sweep in sweeps})
-    drawn = bands(seeds)
-    means = f"Means over {' or '.join(map(str, seeds))} seeds. {drawn}"
-    caption = [means if drawn else "One seed: too few seeds for an interval."]
+    caption = [bands({len(sweep.seeds) for sweep in sweeps})]
     caption += [f"Flat lines: {listed(flat)} take{'s' * (len(flat) == 1)} no target."] if flat else []
     return Chart(
         title,

@@ -62,9 +62,9 @@ class DatasetPart:
         """All of it, without the tables that the page shows elsewhere."""
         dataset, blocks = self.dataset, list[Markup]()
         if self.methods:
-            tables = [] if any(table is self.scores for table in but) else [block("table", self.scores)]
+            blocks += [] if self.scores in but else [block("table", self.scores)]
             targets = block("table", targets_table(self.methods, self.names))
-            blocks = [*tables, block("folded", "Scores at every target return", [targets])]
+            blocks.append(block("folded", "Scores at every target return", [targets]))
         about = {
             "name": name,
             "environment": dataset.environment or "unknown",

@@ -125,9 +125,11 @@ def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:
 
 def _averages(name: str, rows: Sequence[TableRow]) -> TableRow:
     """The means of columns; NaN where a number is missing."""
-    numbers = np.array([[(cell.number, cell.published) for cell in row.cells] for row in rows])
-    means = numbers.mean(axis=0).tolist()  # [column]
-    return TableRow(name, [TableCell(ours, published=theirs) for ours, theirs in means])
+    cells = []
+    for column in zip(*(row.cells for row in rows), strict=True):
+        ours = float(np.mean([cell.number for cell in column]))
+        cells.append(TableCell(ours, published=float(np.mean([cell.published for cell in column]))))
+    return TableRow(name, cells)
 
 
 def _quality_averages(rows: Sequence[TableRow]) -> list[TableRow]:
@@ -164,6 +166,8 @@ def scores_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
         TableColumn("monotonicity", "no loss = 100 %", percent, better="higher", bar=True),
         TableColumn("calibration error", "in points", better="lower"),
     ]
+    keys = [mark.key for mark in marks]
+    keys += ["best_point", "ood_retention", "monotonicity", "calibration_error"]
     if not same_targets(methods):
         over_all = [dataclasses.replace(column, better=None) for column in over_all]
     rows = []
@@ -173,8 +177,6 @@ def scores_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
             notes["best_point"] = f"target {amount(top.target)}"
         if metrics[marks[-1].key].is_known and not metrics["ood_retention"].is_known:
             notes["ood_retention"] = "not defined" if method.sweep.takes_target else "takes no target"
-        keys = [mark.key for mark in marks]
-        keys += ["best_point", "ood_retention", "monotonicity", "calibration_error"]
         cells = [TableCell(*metrics[key], note=notes.get(key, "")) for key in keys]
         rows.append(TableRow(name, cells, name, () if method.sweep.takes_target else ("takes no target",)))
     looks = looks_of(list(methods), names)
@@ -184,17 +186,15 @@ def scores_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
 def targets_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
     """The scores of every method at every target."""
     marks = next(iter(methods.values())).landmarks
-    # None is the target of methods that take none: NaN does not equal itself.
-    curves = {
-        name: {None if math.isnan(point.target) else point.target: point.score for point in method.points}
-        for name, method in methods.items()
-    }
+    # The target of methods that take none comes first: -inf, as NaN does not equal itself.
+    curves = [
+        {-math.inf if math.isnan(point.target) else point.target: point.score for point in method.points}
+        for method in methods.values()
+    ]
     rows = []
-    targets = {target for curve in curves.values() for target in curve}
-    for target in sorted(targets, key=lambda target: -math.inf if target is None else target):
-        named = [mark.label for mark in marks if target is not None and same_target(mark.target, target)]
-        cells = [TableCell(*curve.get(target, ())) for curve in curves.values()]
-        words = "takes no target" if target is None else amount(target)
-        rows.append(TableRow(words, cells, tags=tuple(named)))
+    for target in sorted({target for curve in curves for target in curve}):
+        named = tuple(mark.label for mark in marks if same_target(mark.target, target))
+        words = "takes no target" if math.isinf(target) else amount(target)
+        rows.append(TableRow(words, [TableCell(*curve.get(target, ())) for curve in curves], tags=named))
     columns = [TableColumn(name, series=name) for name in methods]
     return ReportTable("target return", columns, rows, looks_of(list(methods), names), heat=True)

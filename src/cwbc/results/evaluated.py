@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from cwbc.core.tasks import Landmark, Task, landmarks
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.results.intervals import NORMAL, Array, Ends, Estimate, finite, interval, student_t
+from cwbc.results.intervals import NORMAL, Array, Estimate, finite, interval, student_t
 from cwbc.results.sweeps import Sweep, is_beyond
 from cwbc.system.formatting import amount
 
 FOLLOWING = ("ood_retention", "calibration_error", "monotonicity")  # the metrics of following a target
 LEAST_BEST = 5.0  # points of score: fractions of a lower best point are not defined
-_NONE: Ends = (np.asarray(np.nan), np.asarray(np.nan), np.asarray(np.nan))
 FAR = 20.0  # points of score below all other seeds, and twice as far as these are apart
 OFTEN = 0.25  # of the targets: a seed that is far below the others at fewer is noise
 
@@ -35,10 +34,10 @@ def has_fractions(scores: Array) -> bool:
     return bool(scores[:, best_point(scores)].mean() >= LEAST_BEST)
 
 
-def retention(scores: Array, far: int) -> Ends:
+def retention(scores: Array, far: int) -> Estimate:
     """OOD retention: the score at the far target / the best point; NaN where that is not defined."""
     if not has_fractions(scores):
-        return _NONE
+        return Estimate()
 
     def ratio(some: Array) -> Array:
         # The best point is found again for every set of seeds, so its choice counts in the interval.
@@ -47,21 +46,21 @@ def retention(scores: Array, far: int) -> Ends:
 
     value, low, high = interval(scores, ratio)
     # The far target is on the curve, so retention is at most 1; the interval does not extend below 0.
-    return value, np.maximum(low, np.minimum(value, 0.0)), np.minimum(high, 1.0)
+    return Estimate.of((value, np.maximum(low, np.minimum(value, 0.0)), np.minimum(high, 1.0)))
 
 
-def calibration_error(scores: Array, targets: Array) -> Ends:
+def calibration_error(scores: Array, targets: Array) -> Estimate:
     """The mean over targets of |achieved − target|, where achieved is the mean of the scores over seeds."""
     if len(targets) < 2:  # a policy that ignores its target may match a single one by chance
-        return _NONE
-    value, low, high = interval(scores, lambda some: np.abs(some.mean(axis=0) - targets).mean())
-    return value, np.maximum(low, 0.0), high
+        return Estimate()
+    ends = interval(scores, lambda some: np.abs(some.mean(axis=0) - targets).mean())
+    return Estimate.of(np.maximum(ends, 0.0))
 
 
-def monotonicity(scores: Array) -> Ends:
+def monotonicity(scores: Array) -> Estimate:
     """1 − the largest loss in score from a higher target / the best point: 1 where there is no loss."""
     if scores.shape[1] < 2 or not np.isfinite(scores).all() or not has_fractions(scores):
-        return _NONE
+        return Estimate()
 
     # Not the upward fraction of all ups and downs, nor a rank correlation: the noise of a flat curve adds up
     # in the former with every target, and counts as much as a collapse in the latter.
@@ -71,8 +70,7 @@ def monotonicity(scores: Array) -> Ends:
         return np.asarray((best - loss) / best)
 
     # Scores may be negative, so that the loss may exceed the best point.
-    value, low, high = np.clip(interval(scores, without_loss), 0.0, 1.0)
-    return value, low, high
+    return Estimate.of(np.clip(interval(scores, without_loss), 0.0, 1.0))
 
 
 class CurvePoint(NamedTuple):
@@ -184,11 +182,11 @@ class EvaluatedMethod:
         if not self.sweep.takes_target:
             return found | dict.fromkeys(FOLLOWING, Estimate())
         far, within = self.sweep.index_of(self.task.far_return), ~self.is_ood
-        errors = calibration_error(self.scores[:, within], self.task.normalize(self.sweep.targets[within]))
+        targets = self.task.normalize(self.sweep.targets[within])
         return found | {
-            "ood_retention": Estimate() if far is None else Estimate.of(retention(self.scores, far)),
-            "calibration_error": Estimate.of(errors),
-            "monotonicity": Estimate.of(monotonicity(self.scores)),
+            "ood_retention": Estimate() if far is None else retention(self.scores, far),
+            "calibration_error": calibration_error(self.scores[:, within], targets),
+            "monotonicity": monotonicity(self.scores),
         }
 
     def to_json(self) -> dict[str, Any]:

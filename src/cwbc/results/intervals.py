@@ -95,9 +95,10 @@ def meaning(seeds: Collection[int]) -> str:
 
 
 def bands(seeds: Collection[int]) -> str:
-    """The meaning of the bands of a chart, as a sentence; empty where there are none."""
+    """What the lines and bands of a chart are, in sentences."""
     if max(seeds) < 2:
-        return ""
+        return "One seed: too few seeds for an interval."
+    drawn = f"are 95 % intervals over seeds{'; of two seeds, they span both' * (2 in seeds)}"
     if max(seeds) == 2:
-        return "Bands span both seeds: too few seeds for an interval."
-    return f"Bands are 95 % intervals over seeds{'; of two seeds, they span both' * (2 in seeds)}."
+        drawn = "span both seeds: too few seeds for an interval"
+    return f"Means over {' or '.join(map(str, sorted(set(seeds))))} seeds. Bands {drawn}."
