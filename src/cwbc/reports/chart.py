@@ -190,11 +190,7 @@ class Chart:
 def line_chart(
     title: str, curves: Sequence[Curve], across: Axis, up: Axis, names: Sequence[str] = (), caption: str = ""
 ) -> Chart:
-    """Lines with bands, such as losses or performance profiles.
-
-    Args:
-        names: every name of the page, in order: a method looks alike in all charts that are given the same.
-    """
+    """Lines with bands; a method looks alike in all charts that are given the same names, all of the page."""
     values = [ends for curve in curves for ends in (curve.value, curve.low, curve.high)]
     across = across.around([curve.x for curve in curves], 0.01)
     looks = looks_of([curve.name for curve in curves], names)
@@ -255,12 +251,7 @@ class Label(NamedTuple):
 
 
 def place_labels(wanted: Sequence[tuple[float, float]], low: float, high: float) -> Sequence[Label]:
-    """Labels that do not overlap, rather low than high, and centred rather than beside their places.
-
-    Args:
-        wanted: the place of each, in order, and its width.
-        low: where the room for them begins; `high`, where it ends.
-    """
+    """Labels at places with widths that stay inside and do not overlap, rather low than high, and centred."""
     choices = []
     for x, width in wanted:
         starts: dict[Side, float] = {"middle": x - width / 2, "start": x + 4, "end": x - width - 4}

@@ -182,17 +182,15 @@ def _best(scores: Mapping[str, float], overall: Overall, where: str) -> str:
     """The method with the highest score, and whether that is clear."""
     highest = score(max(scores.values()))
     first = [label for label, found in scores.items() if score(found) == highest]
-    rivals, which = list[str](), f"{listed(first)} score{'s' * (len(first) == 1)} highest,"
-    if len(scores) == 1:
-        which = f"{first[0]} scores"
-    elif len(first) == len(scores):
-        which = f"all {len(scores)} methods score"
-    elif len(first) == 1:
-        rivals = [
-            each for each in scores if each not in first and not overall.is_clearly_above(first[0], each)
-        ]
-    others = f"{len(rivals)} of the others" if len(rivals) < len(scores) - 1 else "the others"
-    doubts = [f"not clearly above {rivals[0] if len(rivals) == 1 else others}"] if rivals else []
+    others = [label for label in scores if label not in first]
+    which = f"{listed(first)} score{'s' * (len(first) == 1)} highest,"
+    if not others:
+        which = f"{first[0]} scores" if len(first) == 1 else f"all {len(first)} methods score"
+    doubts = []
+    rivals = [each for each in others if len(first) == 1 and not overall.is_clearly_above(first[0], each)]
+    if rivals:
+        several = "the others" if rivals == others else f"{len(rivals)} of the others"
+        doubts.append(f"not clearly above {rivals[0] if len(rivals) == 1 else several}")
     doubts += filter(None, [_few([len(each.scores) for of in overall.methods.values() for each in of])])
     return ", ".join([f"{which} {highest} {where}", *doubts])
 

@@ -62,11 +62,7 @@ class Overall:
         return found
 
     def table(self, against: Mapping[str, str]) -> ReportTable:
-        """The scores of each with intervals over seeds, and how often a run of it beats one of another.
-
-        Args:
-            against: which method each is compared with; those that are compared with none are not named.
-        """
+        """The scores of each with intervals over seeds, and how often a run beats one of the other method."""
         experts = self.evidence.has_experts
         beyond, note = ("at 2×", "expert") if experts else ("beyond", self.evidence.far.label)
         where = f"at {self.evidence.near.label}"

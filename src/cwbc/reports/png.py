@@ -167,7 +167,7 @@ def _right(axes: Axes, axis: Axis) -> None:
 def _curve(axes: Axes, curve: Curve, chart: Chart) -> None:
     drawn, look = curve.spanning(chart.across.limits), chart.looks[curve.name] or 0
     style = _line(look, curve.is_marked)
-    axes.plot(drawn.x, drawn.value, markersize=4.5, label=_label(curve.name), zorder=3, **style)
+    axes.plot(drawn.x, drawn.value, markersize=4.5, label=shortened(curve.name, 60), zorder=3, **style)
     if np.isfinite(drawn.low).any():
         band: dict[str, Any] = {"color": _colour(look), "alpha": TINT, "linewidth": 0, "zorder": 2}
         axes.fill_between(drawn.x, drawn.low, drawn.high, **band)
@@ -194,7 +194,7 @@ def _stairs(axes: Axes, stairs: Stairs, chart: Chart) -> None:
         style = {"facecolor": (_colour(look), 0.12), "edgecolor": _colour(look), "zorder": 3}
         style |= {"linewidth": 1.9, "linestyle": "--" if is_dashed(look) else "-"}
     if stairs.name in chart.looks:
-        style["label"] = _label(stairs.name)
+        style["label"] = shortened(stairs.name, 60)
     axes.stairs(stairs.heights, stairs.edges, fill=True, **style)
 
 
@@ -207,7 +207,7 @@ def _rows(axes: Axes, chart: Chart) -> None:
         look = chart.looks[each.name] or 0
         ends: dict[str, Any] = {"color": _colour(look), "alpha": 0.35, "linewidth": 5}
         axes.plot((each.low, each.high), (y, y), solid_capstyle="round", **ends)
-        axes.plot([each.value], [y], label=_label(each.name), **_line(look, True))
+        axes.plot([each.value], [y], label=shortened(each.name, 60), **_line(look, True))
     published = [each.published for each in chart.estimates]
     if np.isfinite(published).any():
         axes.plot(published, places, "|", color=INK, markersize=12, label="published")
@@ -249,10 +249,6 @@ def _legend(figure: Figure, chart: Chart) -> None:
         labelcolor=INK,
     )
     drawn.get_title().set(color=INK, multialignment="center")
-
-
-def _label(name: str) -> str:
-    return shortened(name, 60)
 
 
 def _colour(look: int) -> str:

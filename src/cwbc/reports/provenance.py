@@ -82,12 +82,7 @@ def _seeds(outcome: Outcome) -> Iterator[tuple[object, ...]]:
 def track_cells(
     outcomes: Sequence[Outcome], out: Path, trackers: Sequence[str], warn: Callable[[str], None]
 ) -> None:
-    """Log every cell to trackers; in TensorBoard, the cells of an earlier report are removed.
-
-    Args:
-        out: the directory of the report.
-        warn: given a line about each tracker that fails.
-    """
+    """Log every cell of the report in `out`; in TensorBoard, those of an earlier report are removed."""
     if not trackers:
         return
     folder = out / TRACKED

@@ -80,14 +80,7 @@ class DatasetPart:
 
 @dataclasses.dataclass(frozen=True)
 class ReportDocument:
-    """A report as a value.
-
-    Args:
-        summary: what summary.json begins with.
-        sections: what the page has before everything else.
-        files: what lies beside the page beyond tables and pictures.
-        written: what lies beside the page, written by others.
-    """
+    """A report as a value; tables and pictures are by the names of their files."""
 
     title: str  # of the window
     kicker: str  # the kind of report and its subject
@@ -95,17 +88,17 @@ class ReportDocument:
     remarks: Sequence[str]  # what one must know to read the numbers
     datasets: Mapping[str, DatasetPart]  # by name
     provenance: Mapping[str, str]
-    summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what summary.json begins with
     caveats: Sequence[str] = ()  # of the headline
     finding: str = ""  # where the headline is what follows from it
     training_warnings: Sequence[str] = ()  # shown at the top
     failures: Sequence[str] = ()
-    sections: Sections = dataclasses.field(default_factory=dict)
-    tables: Mapping[str, ReportTable] = dataclasses.field(default_factory=dict)  # by the name of their files
+    sections: Sections = dataclasses.field(default_factory=dict)  # before everything else
+    tables: Mapping[str, ReportTable] = dataclasses.field(default_factory=dict)
     charts: Sequence[Chart] = ()
-    pictures: Mapping[str, Picture] = dataclasses.field(default_factory=dict)  # by the name of their files
-    files: Mapping[str, File] = dataclasses.field(default_factory=dict)
-    written: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    pictures: Mapping[str, Picture] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, File] = dataclasses.field(default_factory=dict)  # more of them beside the page
+    written: Mapping[str, str] = dataclasses.field(default_factory=dict)  # those that others write, in words
 
     def contents(self) -> dict[str, str | bytes]:
         """All files but the summary; the page comes last."""

@@ -30,17 +30,12 @@ class _EvaluatedCell(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """Everything that was evaluated, by the datasets' short names and the methods' labels.
-
-    Args:
-        datasets: all of them, evaluated or not.
-        is_resample: whether its seeds are resampled, so that no interval is needed.
-    """
+    """Everything that was evaluated, by the datasets' short names and the methods' labels."""
 
     evaluated: Mapping[str, Methods]
-    datasets: Sequence[str]
+    datasets: Sequence[str]  # all of them, evaluated or not
     data: Mapping[str, Trajectories] = dataclasses.field(default_factory=dict)
-    is_resample: bool = False
+    is_resample: bool = False  # whether its seeds are resampled, so that no interval is needed
 
     @classmethod
     def of(
