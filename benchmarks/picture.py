@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import rows
 from benchmarks.rows import Report, Row
-from cwbc.reports.looks import COLOURS
+from cwbc.reports.method_styles import COLOURS
 from cwbc.reports.png import INK, MARKERS, blank, clean, to_png
 
 PANELS = {

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import cwbc
 from cwbc.reports.chart import padded
-from cwbc.reports.looks import COLOURS
+from cwbc.reports.method_styles import COLOURS
 from cwbc.reports.png import INK, clean
 from cwbc.system.formatting import amount
 

@@ -95,8 +95,8 @@ def test_listed_methods_are_what_their_names_say() -> None:
         ("rvs+", r"unknown method 'rvs\+'; did you mean"),
         ("rvs w", r"unknown method 'rvs w'; did you mean .*'rvs\+w'"),
         ("+w", r"unknown method '\+w'"),
-        ("", r"unknown method ''; known: bc, dt, "),
-        ("zzzzzzz", r"unknown method 'zzzzzzz'; known: bc, dt, .*filtered-bc, .*rvs"),
+        ("", r"unknown method ''; known: bc, cql, dt, "),
+        ("zzzzzzz", r"unknown method 'zzzzzzz'; known: bc, cql, dt, .*filtered-bc, .*rvs"),
     ],
 )
 def test_an_unknown_name_is_an_error_that_lists_the_near_ones(name: str, message: str) -> None:

@@ -1,23 +1,33 @@
-"""TD3+BC, ReBRAC and IQL: against NumPy, on problems with a known optimum, in any unit."""
+"""TD3+BC, ReBRAC, IQL and CQL: against NumPy, on problems with a known optimum, in any unit."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnasium import spaces
-from numpy.typing import NDArray
+from value_problems import (
+    GOAL,
+    LENGTH,
+    WALKS,
+    close,
+    differences,
+    in_float64,
+    line,
+    numpy_mlp,
+    numpy_values,
+    small,
+)
 
 from cwbc.core import critics, sampling
 from cwbc.core.actor_critic import ActorCritic, ActorCriticBatch
+from cwbc.core.cql import ConservativeQ, ConservativeQBatch
 from cwbc.core.critics import Adam, TransitionBatch
 from cwbc.core.iql import LARGEST_WEIGHT, ImplicitQ
-from cwbc.core.methods import Method, Training, parse, sized, with_all_options
+from cwbc.core.methods import Method, Training, parse, sized
 from cwbc.core.networks import MLP
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.trajectories import Trajectories
@@ -27,67 +37,7 @@ from cwbc.runs.evaluating import evaluate
 from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
-NAMES = ("td3bc", "rebrac", "iql")
-LENGTH = 5  # states of the line
-GOAL = 1.0
-
-
-def line(*episodes: tuple[int, tuple[float, ...]], unit: float = 1.0) -> Trajectories:
-    """Logged walks on a line: from a state, by actions whose sign is the direction."""
-    rows: list[tuple[Any, ...]] = []
-    for first, actions in episodes:
-        state = first
-        for number, action in enumerate(actions):
-            now, state = state, max(state + (1 if action > 0 else -1), 0)
-            reached = state == LENGTH
-            is_last = number == len(actions) - 1
-            rows.append(
-                (np.eye(LENGTH)[now], [action], unit * GOAL * reached, reached, is_last and not reached)
-            )
-    columns: Any = [np.array(column) for column in zip(*rows, strict=True)]
-    observations, actions, rewards, terminated, truncated = columns
-    arrays = (observations, actions, rewards, terminated, truncated)
-    return from_arrays("line", *arrays, environment="cwbc-line-v0", time_limit=12)
-
-
-# None that begins at state 0 reaches the goal: the best policy is a stitch of the two halves.
-WALKS = (
-    (0, (0.6, 0.5, 0.7, -0.4, -0.6)),
-    (0, (-0.5, 0.6, 0.4, -0.7)),
-    (2, (0.5, 0.4, 0.6)),
-    (3, (-0.6, 0.5, 0.5, 0.7)),
-    (1, (-0.7, -0.3)),
-) * 4
-
-
-class Line(gymnasium.Env[NDArray[np.float32], Any]):
-    observation_space = spaces.Box(0, 1, (LENGTH,), np.float32)
-    action_space = spaces.Box(-1, 1, (1,), np.float32)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self._state = 0
-        return np.eye(LENGTH, dtype=np.float32)[0], {}
-
-    def step(self, action: Any) -> Any:
-        self._state = max(self._state + (1 if action[0] > 0 else -1), 0)
-        reached = self._state == LENGTH
-        return (
-            np.eye(LENGTH, dtype=np.float32)[min(self._state, LENGTH - 1)],
-            GOAL * reached,
-            reached,
-            False,
-            {},
-        )
-
-
-gymnasium.register("cwbc-line-v0", entry_point=Line, max_episode_steps=12)  # type: ignore[arg-type]
-
-
-def small(name: str, **options: Any) -> tuple[Method, Training]:
-    """A method with narrow networks that learn quickly."""
-    rates = {"learning_rate": 3e-3, "critic_learning_rate": 3e-3, "target_rate": 0.05}
-    return with_all_options(*sized(name, "small"), {"width": 32, "batch_size": 64, **rates, **options})
+NAMES = ("td3bc", "rebrac", "iql", "cql")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,7 +46,10 @@ def test_it_stitches_what_no_logged_trajectory_does(name: str) -> None:
     from_start = [each for each, (first, _) in zip(data.returns, WALKS, strict=True) if first == 0]
     assert max(from_start) == 0.0
     # The actor must leave the mean of the logged actions.
-    weaker = {"iql": {"advantage_temperature": 20.0, "expectile": 0.9}}.get(name, {"actor_penalty": 0.05})
+    weaker = {
+        "iql": {"advantage_temperature": 20.0, "expectile": 0.9},
+        "cql": {"conservative_weight": 1.0},
+    }.get(name, {"actor_penalty": 0.05})
     method, settings = small(name, discount=0.9, steps=800, **weaker)
     policies = train(data, method, settings, (0, 1))
     sweep = evaluate(policies, "cwbc-line-v0", [0.0], episodes=1)
@@ -115,7 +68,7 @@ def test_it_finds_the_best_action_among_bad_ones(name: str) -> None:
     rewards = -np.abs(actions - 0.5)
     ends = np.ones(400, bool)
     data = from_arrays("bandit", np.ones((400, 1)), actions[:, None], rewards, ends, ~ends)
-    options = {"iql": {"advantage_temperature": 20.0}}.get(
+    options = {"iql": {"advantage_temperature": 20.0}, "cql": {"conservative_weight": 0.1}}.get(
         name, {"actor_penalty": 0.1, "value_coefficient": 1.0}
     )
     method, settings = small(name, steps=1000, **options)
@@ -163,48 +116,6 @@ def test_a_truncated_step_is_left_out_and_a_terminated_one_does_not_bootstrap() 
     np.testing.assert_array_equal(np.asarray(batch.continues) == 0, states == 4)
     np.testing.assert_array_equal(np.asarray(batch.weights) == 0, states == 1)
     np.testing.assert_allclose(np.asarray(batch.weights).sum(), 1, rtol=1e-6)
-
-
-# An independent implementation in NumPy: losses in float64, gradients by central differences.
-
-
-def numpy_mlp(parameters: Any, x: NDArray[np.float64], normed: bool = False) -> NDArray[np.float64]:
-    layers = [parameters[f"layer{i}"] for i in range(sum(name.startswith("layer") for name in parameters))]
-    for layer in layers[:-1]:
-        x = np.maximum(x @ layer["weight"] + layer["bias"], 0)
-        if normed:
-            x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
-    return x @ layers[-1]["weight"] + layers[-1]["bias"]
-
-
-def numpy_values(ensemble: Any, s: Any, a: Any, normed: bool) -> NDArray[np.float64]:
-    each = [jax.tree.map(lambda x, i=i: x[i], ensemble) for i in range(2)]
-    return np.stack([numpy_mlp(one, np.concatenate([s, a], axis=1), normed)[:, 0] for one in each])
-
-
-def differences(loss: Any, parameters: Any) -> Any:
-    """The gradient of a loss by central differences."""
-    leaves, tree = jax.tree.flatten(parameters)
-    gradients = []
-    for place, leaf in enumerate(leaves):
-        gradient = np.zeros_like(leaf)
-        for index in np.ndindex(leaf.shape):
-            values = []
-            for sign in (1, -1):
-                moved = leaf.copy()
-                moved[index] += sign * 1e-6
-                values.append(loss(jax.tree.unflatten(tree, [*leaves[:place], moved, *leaves[place + 1 :]])))
-            gradient[index] = (values[0] - values[1]) / 2e-6
-        gradients.append(gradient)
-    return jax.tree.unflatten(tree, gradients)
-
-
-def in_float64(tree: Any) -> Any:
-    return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
-
-
-def close(found: Any, expected: Any) -> None:
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-6), found, expected)
 
 
 @pytest.fixture
@@ -325,6 +236,59 @@ def test_an_update_of_implicit_q_learning_is_that_of_numpy(example: Any) -> None
     close(gradients, differences(critic_loss, in_float64(ensemble)))
 
 
+def test_an_update_of_conservative_q_learning_is_that_of_numpy(example: Any) -> None:
+    spec, now, random = example
+    learner = dataclasses.replace(ConservativeQ(MLP(4, 2)), discount=0.9, sampled_actions=2)
+    keys, numbers = jax.random.split(jax.random.key(0), 2), learner.numbers
+    actor = critics.initial_mlp(learner.network, keys[0], LENGTH, 2)
+    ensemble, rows = critics.initial_critics(learner.network, keys[1], spec), len(now.rewards)
+    noise = jnp.asarray(random.standard_normal((2, rows, 3, 1)), jnp.float32)
+    uniform = jnp.asarray(random.uniform(-1, 1, (rows, 2, 1)), jnp.float32)
+    batch = ConservativeQBatch(now, noise[0], noise[1], uniform)
+    n, logged = in_float64(now), in_float64(spec.actions.encode(now.actions))
+
+    def sampled(parameters: Any, s: Any, noise: Any) -> tuple[Any, Any]:
+        """One action of each row, and its log density by the change of variables."""
+        outputs = numpy_mlp(parameters, s)
+        mean, std = outputs[:, :1], np.exp(outputs[:, 1:])
+        before = mean + std * noise
+        normal = np.exp(-np.square(noise) / 2) / (std * np.sqrt(2 * np.pi))
+        return np.tanh(before), np.log(normal / (1 - np.square(np.tanh(before))))[:, 0]
+
+    policy, both = in_float64(actor), in_float64(ensemble)
+    later, _ = sampled(policy, n.next_observations, in_float64(noise[1][:, 0]))
+    goals = n.rewards + 0.9 * n.continues * numpy_values(both, n.next_observations, later, False).min(axis=0)
+    close(learner.goals(actor, ensemble, batch, numbers), goals)
+
+    proposals = [(in_float64(uniform[:, i]), np.full(rows, np.log(0.5))) for i in range(2)]
+    proposals += [sampled(policy, n.observations, in_float64(noise[0][:, i])) for i in (1, 2)]
+    proposals += [sampled(policy, n.next_observations, in_float64(noise[1][:, i])) for i in (1, 2)]
+
+    def critic_loss(parameters: Any) -> float:
+        of_logged = numpy_values(parameters, n.observations, logged, False)
+        ratios = [
+            np.exp(numpy_values(parameters, n.observations, actions, False) - density)
+            for actions, density in proposals
+        ]
+        gaps = np.log(np.sum(ratios, axis=0)) - of_logged
+        return float(((np.square(of_logged - goals) + 10 * gaps) * n.weights).sum())
+
+    grad = jax.value_and_grad(learner.critic_loss, has_aux=True)
+    (loss, _), gradients = grad(ensemble, spec, actor, batch, jnp.asarray(goals, jnp.float32), numbers)
+    close(loss, critic_loss(both))
+    close(gradients, differences(critic_loss, both))
+
+    def actor_loss(parameters: Any) -> float:
+        actions, density = sampled(parameters, n.observations, in_float64(noise[0][:, 0]))
+        values = numpy_values(both, n.observations, actions, False).min(axis=0)
+        return float(((0.3 * density - values) * n.weights).sum())
+
+    grad = jax.value_and_grad(learner.actor_loss, has_aux=True)
+    (loss, _), gradients = grad(actor, spec, ensemble, jnp.float32(0.3), batch)
+    close(loss, actor_loss(policy))
+    close(gradients, differences(actor_loss, policy))
+
+
 def test_adam_is_optax_s() -> None:
     import optax
 
@@ -339,11 +303,10 @@ def test_adam_is_optax_s() -> None:
 
 
 def test_default_settings_are_the_authors() -> None:
-    td3bc, rebrac, iql = (sized(name, "paper") for name in NAMES)
-    assert (td3bc[1].steps, td3bc[1].batch_size, rebrac[1].batch_size, iql[1].batch_size) == (
-        10**6,
-        256,
-        1024,
-        256,
-    )
-    assert isinstance(td3bc[0].weighting, ByLength)
+    assert [sized(name, "paper")[1].batch_size for name in NAMES] == [256, 1024, 256, 256]
+    for name in NAMES:
+        method, training = sized(name, "paper")
+        assert training.steps == 10**6
+        assert isinstance(method.weighting, ByLength)
+    for alias, name in (("td3+bc", "td3bc"), ("CQL-H", "cql")):
+        assert parse(alias).learner == parse(name).learner

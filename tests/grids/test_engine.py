@@ -25,7 +25,8 @@ from cwbc.core import training_loop
 from cwbc.core.training_loop import Interrupted
 from cwbc.grids import engine
 from cwbc.grids.engine import GridProgress, Options
-from cwbc.grids.preparation import DatasetCache, groups, prepare
+from cwbc.grids.grouping import groups
+from cwbc.grids.preparation import DatasetCache, prepare
 from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.policies import Policies

@@ -12,7 +12,8 @@ from toys import write_toy
 
 from cwbc.core.tasks import TASKS
 from cwbc.grids.cells import Cell, Scale, Variant, grid
-from cwbc.grids.preparation import DatasetCache, Prepared, groups, prepare, target_returns
+from cwbc.grids.grouping import groups
+from cwbc.grids.preparation import DatasetCache, Prepared, prepare, target_returns
 from cwbc.system.errors import InputError
 
 SCALE = Scale("small", steps=40, seeds=2, episodes=3, precision="float32")

@@ -6,7 +6,7 @@ import re
 
 from pages import Read
 
-from cwbc.reports.looks import COLOURS, COLOURS_ON_DARK
+from cwbc.reports.method_styles import COLOURS, COLOURS_ON_DARK
 from cwbc.reports.page import block, page_html
 from cwbc.reports.report import ReportDocument
 

@@ -15,6 +15,7 @@ from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
+from cwbc.core.cql import ConservativeQ
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
 from cwbc.core.encoders import Convolutions
 from cwbc.core.iql import ImplicitQ
@@ -23,6 +24,7 @@ from cwbc.core.networks import MLP, Transformer
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.regularizers import Conservative
+from cwbc.core.target_choice import TargetChoice
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn, TopFraction
 from cwbc.data import checks
@@ -38,7 +40,7 @@ PresetName = Annotated[Literal["paper", "small"] | None, arg(help_behavior_hint=
 # Whose fields are the hyper-parameters of methods.
 METHOD_CHOICES = (
     Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
-    Conservative, ActorCritic, ImplicitQ,
+    Conservative, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice,
 )  # fmt: skip
 
 if TYPE_CHECKING:

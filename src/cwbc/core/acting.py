@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
@@ -35,6 +37,11 @@ class History:
             timesteps=jnp.zeros(shape, jnp.int32),
             frames=jnp.zeros(frames, space.dtype) if space.is_stacked else None,
         )
+
+
+def remaining_after(remaining: NDArray[np.float64], rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The return-to-go that remains of targets after rewards; in evaluations and in deployment alike."""
+    return remaining - rewards
 
 
 def act(

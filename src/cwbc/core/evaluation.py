@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.core.acting import History, act
+from cwbc.core.acting import History, act, remaining_after
 from cwbc.core.device import on_cpu, over_seeds
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
@@ -49,7 +49,7 @@ class Rollouts:
     def record(self, rows: NDArray[np.int64], outcome: Transition) -> None:
         """Update the episodes that were stepped."""
         self.reset(rows, outcome.observations)
-        self.remaining[rows] -= outcome.rewards
+        self.remaining[rows] = remaining_after(self.remaining[rows], outcome.rewards)
         self.returns[rows] += outcome.rewards
         self.lengths[rows] += 1
         self.running[rows] = ~(outcome.terminated | outcome.truncated)

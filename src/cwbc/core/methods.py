@@ -141,7 +141,7 @@ _CWBC: Mapping[str, tuple[str, ...]] = {
     "dt": ("w",),
     "dt-concat": ("w", "c"),
 }
-_ALIASES: Mapping[str, str] = {"filtered-bc": "bc+f"}
+_ALIASES: Mapping[str, str] = {"filtered-bc": "bc+f", "td3+bc": "td3bc", "cql-h": "cql"}
 # Batches and updates of their authors.
 _VALUE_BASED: Mapping[str, Training] = {
     "td3bc": Training(1_000_000, batch_size=256),
@@ -157,7 +157,7 @@ LEARNERS: dict[str, type[Any]] = {
 
 def parse(name: str) -> Method:
     """The method that a name like `rvs+w+c`, `dt+cwbc` or `filtered-bc` means, at the paper's sizes."""
-    first, *rest = name.lower().split("+")
+    first, *rest = _ALIASES.get(name.lower(), name.lower()).split("+")
     base, *written = [*_ALIASES.get(first, first).split("+"), *rest]
     if base not in _BASES:
         raise unknown("method", name, [*METHODS, *_BASES])

@@ -64,7 +64,7 @@ class TargetChoice(Learner):
         candidates: targets that compete at every step (default: 32).
         compared: of them, those that compete in the critics' own target (default: 8).
         lowest_candidate: quantile of the returns at which candidates begin (default: 0.5, the median).
-        candidate_reach: how far candidates exceed the best return, in ranges of returns (default: 1.5).
+        candidate_reach: how far candidates exceed the best return, in ranges of returns (default: 0.5).
         critic_learning_rate: learning rate of the critics (default: 3e-4).
         discount: gamma, discount of later rewards (default: 0.99).
         target_rate: tau, rate at which slow copies follow their networks (default: 0.005).
@@ -78,7 +78,7 @@ class TargetChoice(Learner):
     candidates: int = 32
     compared: int = 8
     lowest_candidate: float = 0.5
-    candidate_reach: float = 1.5
+    candidate_reach: float = 0.5
     critic_learning_rate: float = 3e-4
     discount: float = 0.99
     target_rate: float = 0.005

@@ -22,8 +22,9 @@ from cwbc.core.training_loop import Interrupted
 from cwbc.data import activity
 from cwbc.grids import preparation
 from cwbc.grids.cells import Cell
+from cwbc.grids.grouping import groups
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, groups, prepare
+from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, prepare
 from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.policies import Policies
@@ -179,9 +180,8 @@ class _Engine:
             mine = []
             for cell in group:
                 with self._noting(cell):
-                    lock = locks.acquire(cell.directory, self._options.lock_seconds)
-                    if lock is None and not self._options.waits:
-                        raise InputError(f"another process is working in {cell.directory}; wait for it")
+                    acquire = locks.acquire if self._options.waits else locks.acquire_at_once
+                    lock = acquire(cell.directory, self._options.lock_seconds)
                     if lock is None:
                         continue
                     stack.enter_context(lock)

@@ -32,7 +32,6 @@ from cwbc.system.tensor_files import CHECKPOINT
 
 ROOT = Path("runs/cells")
 _KEPT = 2e9  # bytes of datasets that stay in memory, should they be needed again
-_LARGEST_GROUP = 16  # more cells in one program are no faster
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -156,23 +155,6 @@ def target_returns(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
         chosen = np.linspace(0, len(others) - 1, count).round().astype(int)
         targets = always | {others[index] for index in chosen}
     return tuple(sorted(targets | {rounded(fraction * best, abs(best)) for fraction in cell.fractions}))
-
-
-def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
-    """Groups of cells that one program trains: with one dataset, training, seeds and form of method.
-
-    Only a GPU trains them faster than one by one. Groups are small enough to give cells to every GPU.
-    """
-    if not gpus:
-        return [[each] for each in prepared]
-    alike: dict[Any, list[Prepared]] = {}
-    for each in prepared:
-        cell = each.cell
-        method = (cell.method.form, cell.method.learner.reads)  # its numbers depend on the data
-        data = (cell.dataset, each.dataset.content_hash)
-        alike.setdefault((data, method, cell.training, cell.seeds), []).append(each)
-    most = min(math.ceil(len(prepared) / gpus), _LARGEST_GROUP)
-    return [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]
 
 
 def trained_as(directory: Path) -> str | None:

@@ -23,8 +23,9 @@ from cwbc.data import generated, store
 from cwbc.grids import engine
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import GridProgress, Options
+from cwbc.grids.grouping import groups
 from cwbc.grids.outcomes import Results, gather
-from cwbc.grids.preparation import ROOT, Prepared, groups, prepare
+from cwbc.grids.preparation import ROOT, Prepared, prepare
 from cwbc.runs import locks
 from cwbc.system.errors import InputError, need_extra
 from cwbc.system.progress import TaskProgress

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from cwbc.core.tasks import Landmark
-from cwbc.reports.looks import Looks, looks_of
+from cwbc.reports.method_styles import Looks, looks_of
 from cwbc.results.intervals import Array
 from cwbc.system.formatting import PERCENT, amount
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cwbc.data.advice import advice
 from cwbc.data.statistics import DatasetStatistics
-from cwbc.reports.looks import shortened
+from cwbc.reports.method_styles import shortened
 from cwbc.system.formatting import PERCENT, amount, counted, percent, score
 
 ROWS = 12  # of observations, and of actions

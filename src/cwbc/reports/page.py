@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cwbc.reports.chart import Chart, Curve, EstimateRow, Layer, Stairs
-from cwbc.reports.looks import COLOURS, COLOURS_ON_DARK, classes, shortened
+from cwbc.reports.method_styles import COLOURS, COLOURS_ON_DARK, DASHES, classes, shortened
 from cwbc.reports.svg import NARROW, WIDE, drawing, marker, pixel
 from cwbc.reports.tables import csv_text
 from cwbc.results.sweeps import same_target
@@ -53,6 +53,7 @@ def _environment() -> Environment:
     environment.filters |= {"shortened": shortened, "look": classes, "data": _data, "json": json.dumps}
     environment.globals |= {"drawing": drawing, "marker": marker, "page_data": page_data}
     environment.globals |= {"WIDE": WIDE, "NARROW": NARROW}
+    environment.globals["DASHES"] = DASHES
     environment.globals["COLOURS"] = list(zip(COLOURS, COLOURS_ON_DARK, strict=True))
     return environment
 

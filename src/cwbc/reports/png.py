@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
 from cwbc.reports.chart import Axis, Chart, Curve, Panel, Stairs, place_labels
-from cwbc.reports.looks import COLOURS, is_dashed, shortened
+from cwbc.reports.method_styles import COLOURS, DASHES, is_dashed, shortened
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically
 from cwbc.system.formatting import amount
@@ -26,6 +26,7 @@ from cwbc.system.formatting import amount
 DOTS_PER_INCH = 200
 TINT = 0.16  # how much of a colour bands and shades have
 WIDTH, HEIGHT, LOWER = 9.0, 5.2, 1.2  # inches; LOWER for every further panel
+_LINE_WIDTH = 1.9
 MARKERS = "osD^vPXh"
 INK, FAINT, GROUND, BARS = "#333333", "#8A8A8A", "#F4F4F2", "#9AA5B1"
 BESIDE = ("data", "axes fraction")  # coordinates of what stands at a value of the horizontal axis
@@ -176,12 +177,17 @@ def _curve(axes: Axes, curve: Curve, chart: Chart) -> None:
 def _line(look: int, marked: bool) -> dict[str, Any]:
     return {
         "color": _colour(look),
-        "linewidth": 1.9,
-        "linestyle": (0, (5, 1.5)) if is_dashed(look) else "-",
+        "linewidth": _LINE_WIDTH,
+        "linestyle": _linestyle(look),
         "marker": MARKERS[look % len(MARKERS)] if marked else None,
         "markeredgecolor": "white",
         "markeredgewidth": 0.6,
     }
+
+
+def _linestyle(look: int) -> Any:
+    # matplotlib counts dashes in widths of the line.
+    return (0, [length / _LINE_WIDTH for length in DASHES]) if is_dashed(look) else "-"
 
 
 def _stairs(axes: Axes, stairs: Stairs, chart: Chart) -> None:
@@ -192,7 +198,7 @@ def _stairs(axes: Axes, stairs: Stairs, chart: Chart) -> None:
         style = {"color": _colour(look), "zorder": 0.8}  # below the landmarks
     else:
         style = {"facecolor": (_colour(look), 0.12), "edgecolor": _colour(look), "zorder": 3}
-        style |= {"linewidth": 1.9, "linestyle": "--" if is_dashed(look) else "-"}
+        style |= {"linewidth": _LINE_WIDTH, "linestyle": _linestyle(look)}
     if stairs.name in chart.looks:
         style["label"] = shortened(stairs.name, 60)
     axes.stairs(stairs.heights, stairs.edges, fill=True, **style)

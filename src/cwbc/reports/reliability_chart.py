@@ -9,7 +9,7 @@ import numpy as np
 from cwbc.core.tasks import landmarks
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import DATASET, Axis, Chart, Curve, Panel, Shade, Stairs, padded
-from cwbc.reports.looks import looks_of
+from cwbc.reports.method_styles import looks_of
 from cwbc.results.intervals import band, bands
 from cwbc.results.sweeps import Sweep
 from cwbc.system.formatting import listed, score

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cwbc.reports.chart import Chart
-from cwbc.reports.looks import looks_of
+from cwbc.reports.method_styles import looks_of
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.evaluated import EvaluatedMethod, Methods

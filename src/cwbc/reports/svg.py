@@ -11,7 +11,7 @@ import numpy as np
 
 from cwbc.core.tasks import Landmark
 from cwbc.reports.chart import Axis, Chart, Curve, Label, Layer, Panel, Shade, Stairs, place_labels
-from cwbc.reports.looks import shortened
+from cwbc.reports.method_styles import shortened
 from cwbc.system.formatting import amount
 
 CHARACTER = 6.4  # the width of one in pixels, about; only browsers know fonts

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from cwbc.reports.looks import Looks
+from cwbc.reports.method_styles import Looks
 from cwbc.system.formatting import PERCENT, score
 
 MISSING = "–"

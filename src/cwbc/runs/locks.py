@@ -56,6 +56,14 @@ def acquire(directory: Path, seconds: float = SECONDS) -> Lock | None:
     return Lock(path, token, seconds)
 
 
+def acquire_at_once(directory: Path, seconds: float = SECONDS) -> Lock:
+    """The lock of a run directory, which no other process may have."""
+    lock = acquire(directory, seconds)
+    if lock is None:
+        raise InputError(f"another process is working in {directory}; wait for it")
+    return lock
+
+
 def is_locked(directory: Path) -> bool:
     """Whether a process has locked the directory."""
     found = _numbers(directory / FOLDER)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cwbc.core.acting import History, act
+from cwbc.core.acting import History, act, remaining_after
 from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import Training, to_json
@@ -48,8 +48,16 @@ class Policy:
         known = [f"{name}={self.about[name]!r}" for name in ("dataset", "seed") if name in self.about]
         return f"Policy({', '.join([repr(self.spec.method.name), *known])})"
 
-    def begin(self, target: ArrayLike) -> None:
-        """Begin one episode (a number) or several at once (a sequence), each with its target return."""
+    def begin(self, target: ArrayLike | None = None) -> None:
+        """Begin one episode (a number) or several at once (a sequence), each with its target return.
+
+        Without a target, one episode begins: methods that choose their own (+q) and those that take none can.
+        """
+        if target is None:
+            target = self.spec.method.learner.open_target(self.spec.horizon)
+            if target is None:
+                name = self.spec.method.name
+                raise InputError(f"{name} is conditioned on a target return; call begin(target)")
         targets = _numbers(target)
         if targets is None or targets.ndim > 1 or not targets.size or not _fit(targets):
             raise InputError(
@@ -100,9 +108,9 @@ class Policy:
         rewards = _numbers(reward)
         if rewards is not None and rewards.shape != self._remaining.shape:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
-        if rewards is None or not _fit(rewards) or not _fit(self._remaining - rewards):
+        if rewards is None or not _fit(rewards) or not _fit(remaining_after(self._remaining, rewards)):
             raise InputError(f"a reward is a finite number; got {reward!r:.60}")
-        self._remaining = self._remaining - rewards
+        self._remaining = remaining_after(self._remaining, rewards)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything that acting needs to one file."""

@@ -101,10 +101,7 @@ class RunDirectory:
     def lock(self) -> locks.Lock:
         """Lock the directory against other processes; the lock of a killed process is free."""
         self._check_place()
-        lock = locks.acquire(self.path)
-        if lock is None:
-            raise InputError(f"another process is working in {self.path}; wait for it")
-        return lock
+        return locks.acquire_at_once(self.path)
 
     def track(self, tracking: Tracking) -> None:
         """Start tracking, with the configuration and the metrics so far."""

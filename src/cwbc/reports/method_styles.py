@@ -1,4 +1,4 @@
-"""The looks that tell methods apart, alike in every chart and table."""
+"""Colours and line styles that distinguish methods, the same in every chart and table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 COLOURS_ON_DARK = (
     "#3D9BDC", "#F07F33", "#1FBF8F", "#E39AC5", "#F2B233", "#93D6FA", "#F2F2F2", "#D0679B",
 )  # fmt: skip
+DASHES = (6, 3.5)  # drawn and left out, of dashed lines
 
 
 def looks_of(drawn: Sequence[str], names: Sequence[str]) -> dict[str, int]:

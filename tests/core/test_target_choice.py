@@ -1,0 +1,154 @@
+"""Targets chosen by a critic: stitching, limits by a given target, files, and the critics against NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from value_problems import (
+    GOAL,
+    LENGTH,
+    WALKS,
+    close,
+    differences,
+    in_float64,
+    line,
+    numpy_mlp,
+    numpy_values,
+    small,
+)
+
+from cwbc.core import critics, sampling
+from cwbc.core.methods import Training, method_from_json, parse, to_json
+from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.target_choice import TargetChoice
+from cwbc.data.formats.arrays import from_arrays
+from cwbc.runs.evaluating import evaluate
+from cwbc.runs.policies import Policies, Policy
+from cwbc.runs.training import train
+from cwbc.system.errors import InputError
+
+
+def trained(name: str) -> Policies:
+    options = {"discount": 0.9, "steps": 300, "batch_size": 32, "learning_rate": 1e-3}
+    return train(line(*WALKS), *small(name, **options), (0, 1))
+
+
+@pytest.fixture(scope="module")
+def policies() -> Policies:
+    return trained("rvs+q")
+
+
+def test_it_stitches_and_a_low_target_limits_it(policies: Policies) -> None:
+    target = policies.spec.method.learner.open_target(policies.spec.horizon)
+    assert target is not None
+    sweep = evaluate(policies, "cwbc-line-v0", [0.0, target], episodes=1)
+    # No logged walk from state 0 has a return above 0: cloning cannot reach the goal, its critics can.
+    np.testing.assert_array_equal(sweep.returns[:, :, 0], [[0.0, GOAL], [0.0, GOAL]])
+
+
+def test_a_transformer_and_a_regularized_base_take_it() -> None:
+    for name in ("dt+q", "rvs+c+q"):
+        found = trained(name)
+        target = found.spec.method.learner.open_target(found.spec.horizon)
+        assert target is not None
+        assert evaluate(found, "cwbc-line-v0", [target], episodes=1).returns.mean() == GOAL
+
+
+def test_a_policy_begins_without_a_target_and_survives_its_file(policies: Policies, tmp_path: Path) -> None:
+    policies.policy(1).save(tmp_path / "policy.safetensors")
+    loaded = Policy.load(tmp_path / "policy.safetensors")
+    observation = np.eye(LENGTH)[0]
+    actions = []
+    for policy in (policies.policy(1), loaded):
+        policy.begin()
+        actions.append(policy.act(observation))
+    np.testing.assert_array_equal(actions[0], actions[1])
+    assert actions[0][0] > 0  # towards the goal
+    rvs = train(line(*WALKS), parse("rvs"), Training(steps=1), (0,)).policy()
+    with pytest.raises(InputError, match=r"rvs is conditioned on a target return; call begin\(target\)"):
+        rvs.begin()
+
+
+def test_far_above_all_candidates_the_target_does_not_matter(policies: Policies) -> None:
+    learner = policies.spec.method.learner
+    assert isinstance(learner, TargetChoice)
+    highest = learner.highest_average
+    assert highest is not None
+    policy, actions = policies.policy(0), []
+    for target in (highest * policies.spec.horizon, 50 * highest * policies.spec.horizon):
+        policy.begin(target)
+        actions.append(policy.act(np.eye(LENGTH)[1]))
+    np.testing.assert_allclose(actions[0], actions[1], rtol=1e-5)
+
+
+def test_goals_and_gradients_of_the_critics_are_those_of_numpy() -> None:
+    data = line(*WALKS)
+    method, settings = small("rvs+q", width=4, batch_size=8, context=5, discount=0.9, compared=3)
+    spec = PolicySpec.fit(method, data, settings)
+    learner = spec.method.learner
+    assert isinstance(learner, TargetChoice)
+    source = sampling.to_device(data, spec.method)
+    window, random = sampling.sample(
+        spec,
+        settings,
+        source.episodes,
+        jnp.uint32(0),
+        jnp.int32(0),
+        lambda c: sampling.gathered(source.columns, c),
+    )
+    batch = learner.batch(window, random, learner.numbers)
+    base = learner.base.initial_parameters(spec, jax.random.key(1))
+    ensemble = critics.initial_critics(learner.network, jax.random.key(2), spec)
+    found = learner.goals(spec, base, ensemble, batch, learner.numbers)
+
+    n = in_float64(batch.transitions)
+    condition = learner.base.condition
+    assert condition is not None
+    best = np.full(len(n.rewards), -np.inf)
+    for average in np.linspace(learner.lowest_average or 0.0, learner.highest_average or 0.0, 3):
+        bounded = 3 * np.tanh((average - condition.center) / condition.unit / 3)
+        rows = np.concatenate([n.next_observations, np.full((len(best), 1), bounded)], axis=1)
+        actions = np.tanh(numpy_mlp(in_float64(base), rows))
+        values = numpy_values(in_float64(ensemble), n.next_observations, actions, True)
+        best = np.maximum(best, values.min(axis=0))
+    goals = n.rewards + 0.9 * n.continues * best
+    close(found, goals)
+
+    logged = in_float64(spec.actions.encode(batch.transitions.actions))
+
+    def loss(parameters: Any) -> float:
+        errors = numpy_values(parameters, n.observations, logged, True) - goals
+        return float((np.square(errors) * n.weights).sum())
+
+    gradients = jax.grad(learner.critic_loss)(ensemble, spec, batch.transitions, found)
+    close(gradients, differences(loss, in_float64(ensemble)))
+
+
+def test_the_method_is_described_in_json_and_refuses_what_it_cannot_use() -> None:
+    method = parse("rvs+w+c+q")
+    assert method_from_json(to_json(method), "here") == method
+    fitted = method.fit(line(*WALKS))
+    assert fitted.learner.is_fitted
+    assert method_from_json(to_json(fitted), "here") == fitted
+    with pytest.raises(InputError, match=r"\+q chooses among targets, and bc takes none"):
+        parse("bc+q")
+    with pytest.raises(InputError, match="unknown method 'td3bc\\+q'"):
+        parse("td3bc+q")
+    ends = np.ones(4, bool)
+    discrete = from_arrays("choices", np.ones((4, 2)), np.array([0, 1, 0, 1]), np.ones(4), ends, ~ends)
+    with pytest.raises(InputError, match="continuous actions, choices has discrete ones"):
+        method.fit(discrete)
+
+
+def test_candidates_do_not_depend_on_the_unit_of_the_rewards() -> None:
+    one, other = (parse("rvs+q").fit(line(*WALKS, unit=unit)).learner for unit in (1.0, 2.0**20))
+    np.testing.assert_array_equal(one.numbers["candidates"], other.numbers["candidates"])
+    assert isinstance(one, TargetChoice)
+    wider = dataclasses.replace(one, candidate_reach=2.0, highest_average=None).fit(line(*WALKS))
+    assert wider.numbers["candidates"][-1] > one.numbers["candidates"][-1]
