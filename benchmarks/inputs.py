@@ -62,7 +62,7 @@ class Trainee:
         self.data = source(data, self.spec.method)
         self.seeds = tuple(range(seeds))
         self.state = training_loop.initialize(self.spec, self.training, self.seeds)
-        self.chunk = chunk or training_loop.chunk_length(self.spec, self.training, self.state)
+        self.chunk = chunk or training_loop.chunk_length(self.spec, self.training)
 
     def train(self) -> Any:
         """One more chunk of steps."""

@@ -16,7 +16,7 @@ from toys import tiny, toy_data
 from cwbc.core import streaming, training_loop
 from cwbc.core.device import Place
 from cwbc.core.learners import Metrics
-from cwbc.core.methods import Method, Training
+from cwbc.core.methods import Method, Training, sized, with_options
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.sampling import Source, in_host_memory, to_device
 from cwbc.core.training_loop import Interrupted, Row, Trainee, initialize, run_chunk
@@ -131,9 +131,15 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 7)  # leaves a last chunk of 2
 
 
-def trainee(method: Method, seeds: tuple[int, ...] = (3, 4), **callbacks: Callable[..., None]) -> Trainee:
-    spec = PolicySpec.fit(method, toy_data(), SETTINGS)
-    return Trainee(spec, spec.method, seeds, initialize(spec, SETTINGS, seeds), **callbacks)  # type: ignore[arg-type]
+def trainee(
+    method: Method,
+    seeds: tuple[int, ...] = (3, 4),
+    data: Trajectories | None = None,
+    **callbacks: Callable[..., None],
+) -> Trainee:
+    data = data or toy_data()
+    spec = PolicySpec.fit(method, data, SETTINGS)
+    return Trainee(data, spec, spec.method, seeds, initialize(spec, SETTINGS, seeds), **callbacks)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("short_chunks")
@@ -142,25 +148,25 @@ def test_the_loop_reports_every_chunk_and_saves_at_the_end() -> None:
     saved: list[int] = []
     steps: list[int] = []
     one = trainee(tiny("rvs+w+c"), record=rows.append, save=lambda state, step: saved.append(step))
-    training_loop.train(toy_data(), [one], SETTINGS, steps.append)
+    training_loop.train([one], SETTINGS, steps.append)
     assert [row["step"] for row in rows] == steps == [7, 14, 21, 28, 30]
     assert {len(row["loss"]) for row in rows} == {2}
     assert (saved, one.step) == ([30], 30)
-    training_loop.train(toy_data(), [one], SETTINGS, steps.append)  # nothing is left to do
+    training_loop.train([one], SETTINGS, steps.append)  # nothing is left to do
     assert len(rows) == 5
 
 
 @pytest.mark.usefixtures("short_chunks")
 def test_a_stopped_training_saves_its_state_and_resumes_from_it() -> None:
     whole, resumed = trainee(tiny("rvs+w+c")), trainee(tiny("rvs+w+c"))
-    training_loop.train(toy_data(), [whole], SETTINGS)
+    training_loop.train([whole], SETTINGS)
     saved: list[int] = []
     resumed.save = lambda state, step: saved.append(step)
     calls = iter([False, True])
     with pytest.raises(Interrupted):
-        training_loop.train(toy_data(), [resumed], SETTINGS, should_stop=lambda: next(calls))
+        training_loop.train([resumed], SETTINGS, should_stop=lambda: next(calls))
     assert (saved, resumed.step) == ([14], 14)
-    training_loop.train(toy_data(), [resumed], SETTINGS)
+    training_loop.train([resumed], SETTINGS)
     assert_same(resumed.state, whole.state)
 
 
@@ -169,7 +175,7 @@ def test_states_are_saved_every_half_minute(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(training_loop, "SAVE_INTERVAL", 0.0)
     saved: list[int] = []
     one = trainee(tiny("rvs"), save=lambda state, step: saved.append(step))
-    training_loop.train(toy_data(), [one], SETTINGS)
+    training_loop.train([one], SETTINGS)
     assert saved == [7, 14, 21, 28, 30]
 
 
@@ -190,7 +196,7 @@ def test_data_is_streamed_where_the_device_has_no_room(place: Place, monkeypatch
     monkeypatch.setattr(training_loop, "default_place", default_place)
     monkeypatch.setattr(training_loop, "run_chunk", noted)
     data = toy_data()
-    training_loop.train(data, [trainee(tiny("rvs+w+c"))], SETTINGS)
+    training_loop.train([trainee(tiny("rvs+w+c"))], SETTINGS)
     assert sizes == [data.steps * 4 * (2 + 1 + 1)]  # observations, action, return-to-go
     assert [source.streamed for source in sources] == [place == "host"] * 5
 
@@ -206,7 +212,7 @@ def test_an_infinite_loss_is_an_error_with_seed_and_step(monkeypatch: pytest.Mon
     saved: list[int] = []
     one = trainee(tiny("rvs"), (8, 9), save=lambda state, step: saved.append(step))
     with pytest.raises(DivergenceError, match="the loss of rvs became inf for seed 9 at step 17"):
-        training_loop.train(toy_data(), [one], SETTINGS)
+        training_loop.train([one], SETTINGS)
     assert saved == []
 
 
@@ -215,14 +221,14 @@ def test_parameters_that_only_the_last_update_ruined_are_not_saved() -> None:
     ruined = tiny("rvs", learning_rate=1e38, weight_decay=1e38)
     one = trainee(ruined, (4,), save=lambda state, step: saved.append(step))
     with pytest.raises(DivergenceError, match="parameters of seed 4 are not finite after step 0"):
-        training_loop.train(toy_data(), [one], dataclasses.replace(SETTINGS, steps=1))
+        training_loop.train([one], dataclasses.replace(SETTINGS, steps=1))
     assert saved == []
 
 
 @pytest.mark.usefixtures("short_chunks")
 def test_a_real_divergence_is_noticed() -> None:
     with pytest.raises(DivergenceError, match=r"seed 3 at step .*a lower learning rate"):
-        training_loop.train(toy_data(), [trainee(tiny("rvs", learning_rate=1e38), (3,))], SETTINGS)
+        training_loop.train([trainee(tiny("rvs", learning_rate=1e38), (3,))], SETTINGS)
 
 
 def ablated() -> list[Method]:
@@ -237,11 +243,11 @@ def ablated() -> list[Method]:
 def test_methods_trained_together_are_those_trained_alone() -> None:
     rows: list[list[Row]] = [[], [], []]
     together = [trainee(method, record=log.append) for method, log in zip(ablated(), rows, strict=True)]
-    training_loop.train(toy_data(), together, SETTINGS)
+    training_loop.train(together, SETTINGS)
     for method, one, log in zip(ablated(), together, rows, strict=True):
         alone_rows: list[Row] = []
         alone = trainee(method, record=alone_rows.append)
-        training_loop.train(toy_data(), [alone], SETTINGS)
+        training_loop.train([alone], SETTINGS)
         # On a CPU methods with other fractions of regularized windows take turns: the same bits.
         assert_same(one.state, alone.state)
         assert [row["loss"] for row in log] == [row["loss"] for row in alone_rows]
@@ -249,19 +255,64 @@ def test_methods_trained_together_are_those_trained_alone() -> None:
     assert not any(np.allclose(first, other) for other in others)
 
 
+@pytest.mark.parametrize("name", ["rvs+w+c", "iql", "rvs+q"])
+def test_datasets_of_equal_shapes_are_trained_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One dataset has fewer episodes than the other, and other statistics and returns."""
+    whole = toy_data()
+    every = slice(None, None, 3)  # episode
+    lengths = whole.lengths[every]
+    rows = np.concatenate(
+        [start + np.arange(n) for start, n in zip(whole.starts[every], lengths, strict=True)]
+    )
+    part = dataclasses.replace(
+        whole,
+        name="part",
+        observations=3 * whole.observations[rows] + 1,
+        actions=whole.actions[rows],
+        rewards=2 * whole.rewards[rows],
+        starts=np.cumsum(lengths) - lengths,
+        lengths=lengths,
+        terminated=whole.terminated[every],
+    )
+    method = with_options(*sized(name, "small"), {"width": 16})[0]
+
+    def trained() -> list[Trainee]:
+        both = [trainee(method, data=data) for data in (whole, part)]
+        training_loop.train(both, SETTINGS)
+        return both
+
+    alone = [trainee(method, data=data) for data in (whole, part)]
+    for one in alone:
+        training_loop.train([one], SETTINGS)
+    lanes: list[int] = []
+
+    def noted(*given: Any) -> Any:
+        lanes.append(given[3].methods)
+        return run_chunk(*given)
+
+    monkeypatch.setattr(training_loop, "run_chunk", noted)
+    for one, other in zip(trained(), alone, strict=True):
+        assert_same(one.state, other.state)  # on a CPU, to the last bit
+    with side_by_side(monkeypatch):
+        for one, other in zip(trained(), alone, strict=True):
+            parameters = one.state.parameters, other.state.parameters
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-3), *parameters)
+    assert lanes[-1] == 2
+
+
 def test_a_method_that_regularizes_all_of_its_windows_may_be_among_them() -> None:
     everything = tiny("rvs+c", percentile=0.0)
     among, alone = trainee(everything, (3,)), trainee(everything, (3,))
-    training_loop.train(toy_data(), [trainee(tiny("rvs+c"), (3,)), among], SETTINGS)
-    training_loop.train(toy_data(), [alone], SETTINGS)
+    training_loop.train([trainee(tiny("rvs+c"), (3,)), among], SETTINGS)
+    training_loop.train([alone], SETTINGS)
     assert_same(among.state, alone.state)
 
 
 def test_methods_that_differ_in_numbers_are_compiled_once() -> None:
     training_loop._chunk_program.cache_clear()
-    training_loop.train(toy_data(), [trainee(method, (3,)) for method in ablated()], SETTINGS)
+    training_loop.train([trainee(method, (3,)) for method in ablated()], SETTINGS)
     assert training_loop._chunk_program.cache_info().misses == 1
-    training_loop.train(toy_data(), [trainee(tiny("rvs+w+c", weight_decay=0.5), (3,))], SETTINGS)
+    training_loop.train([trainee(tiny("rvs+w+c", weight_decay=0.5), (3,))], SETTINGS)
     assert training_loop._chunk_program.cache_info().misses == 1
 
 
@@ -271,13 +322,13 @@ def test_methods_that_were_interrupted_at_different_steps_resume_each_from_its_o
     both = [trainee(method, (3,)) for method in methods]
     calls = iter([False, True, True])
     with pytest.raises(Interrupted):
-        training_loop.train(toy_data(), both, SETTINGS, should_stop=lambda: next(calls))
+        training_loop.train(both, SETTINGS, should_stop=lambda: next(calls))
     with pytest.raises(Interrupted):  # the second is one chunk further now
-        training_loop.train(toy_data(), both[1:], SETTINGS, should_stop=lambda: next(calls))
+        training_loop.train(both[1:], SETTINGS, should_stop=lambda: next(calls))
     steps: list[int] = []
-    training_loop.train(toy_data(), both, SETTINGS, steps.append)
+    training_loop.train(both, SETTINGS, steps.append)
     assert steps == [21, 24, 25, 29, 30]
     for one, method in zip(both, methods, strict=True):
         whole = trainee(method, (3,))
-        training_loop.train(toy_data(), [whole], SETTINGS)
+        training_loop.train([whole], SETTINGS)
         assert_same(one.state, whole.state)

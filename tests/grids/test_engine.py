@@ -259,7 +259,7 @@ from cwbc.grids import engine
 train, log = engine.train_together, Path(sys.argv[3])
 def logged(*arguments, **named):
     with log.open("a") as file:
-        file.write("".join(run.directory.name + "\\n" for run in arguments[1]))
+        file.write("".join(run.directory.name + "\\n" for run in arguments[0]))
     with Path(f"{{log}}.devices").open("a") as file:
         file.write(f"{{jax.numpy.zeros(()).devices()}}\\n")
     first, progress = len(log.read_text().splitlines()) == {fatal}, named["progress"]

@@ -411,7 +411,9 @@ def test_methods_trained_together_have_the_files_of_those_trained_alone(tmp_path
     data, seeds = toy_data(), (3, 4)
     methods = [tiny("rvs+w+c"), tiny("rvs+c", learning_rate=0.01)]
     places = [tmp_path / str(number) for number in range(len(methods))]
-    together = train_together(data, list(map(Run, methods, places)), SETTINGS, seeds)
+    together = train_together(
+        [Run(data, *each) for each in zip(methods, places, strict=True)], SETTINGS, seeds
+    )
     for method, place, one in zip(methods, places, together, strict=True):
         alone_in = tmp_path / f"{place.name}-alone"
         assert_same(one, train(data, method, SETTINGS, seeds, alone_in))
@@ -424,13 +426,13 @@ def test_runs_that_were_interrupted_together_resume_each_from_its_own_step(tmp_p
     data, seeds = toy_data(), (3,)
     methods = [tiny("rvs+w+c"), tiny("rvs+w+c", learning_rate=0.01)]
     places = [tmp_path / "one", tmp_path / "two"]
-    runs = list(map(Run, methods, places))
+    runs = [Run(data, *each) for each in zip(methods, places, strict=True)]
     with pytest.raises(Interrupted):
-        train_together(data, runs, SETTINGS, seeds, should_stop=stop_after(2))
+        train_together(runs, SETTINGS, seeds, should_stop=stop_after(2))
     with pytest.raises(Interrupted):  # the second is one chunk further now
         train(data, methods[1], SETTINGS, seeds, places[1], should_stop=stop_after(1))
     steps: list[int] = []
-    resumed = train_together(data, runs, SETTINGS, seeds, progress=steps.append)
+    resumed = train_together(runs, SETTINGS, seeds, progress=steps.append)
     assert steps == [21, 24, 25, 29, 30]
     for one, method in zip(resumed, methods, strict=True):
         assert_same(one, train(data, method, SETTINGS, seeds))
@@ -453,7 +455,7 @@ def test_nothing_is_written_once_before_writing_raises(
         if len(files) == 4:
             raise KeyboardInterrupt
 
-    arguments = (toy_data(), [Run(tiny("rvs"), tmp_path)], SETTINGS, (3,))
+    arguments = ([Run(toy_data(), tiny("rvs"), tmp_path)], SETTINGS, (3,))
     with pytest.raises(KeyboardInterrupt):
         train_together(*arguments, before_writing=lost_at_the_fourth_write)
     assert contents("*") == files[-1]  # and what was written aside is gone
@@ -469,7 +471,7 @@ def test_two_processes_do_not_train_in_one_run(tmp_path: Path) -> None:
             train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == [locks.FOLDER]
         # The caller of train_together locks the directories.
-        (together,) = train_together(toy_data(), [Run(tiny("rvs"), tmp_path)], SETTINGS, (3,))
+        (together,) = train_together([Run(toy_data(), tiny("rvs"), tmp_path)], SETTINGS, (3,))
     assert_same(together, train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path))
 
 

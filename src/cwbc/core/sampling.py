@@ -38,10 +38,10 @@ class Episodes:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A dataset as a method samples it, or as several do that are trained side by side."""
+    """A dataset as a method samples it, or datasets as several do that are trained side by side."""
 
     episodes: Episodes  # of several methods: [method, ...]
-    columns: Columns  # [step, ...]
+    columns: Columns  # [step, ...] of all datasets
     numbers: Any  # of the learner; of several methods: [method]
     methods: int = 1
 
@@ -78,22 +78,54 @@ class Window:
 
 def to_device(data: Trajectories, *methods: Method) -> Source:
     """A dataset whose steps are in the device's memory, as these methods sample it."""
-    return _source(data, jax.tree.map(jnp.asarray, _columns(data, methods[0])), methods)
+    return side_by_side([(data, method) for method in methods])
 
 
 def in_host_memory(data: Trajectories, method: Method) -> Source:
     """A dataset whose steps stay in host memory, for one that is too large for the device."""
-    return _source(data, jax.tree.map(np.ascontiguousarray, _columns(data, method)), (method,))
+    columns = jax.tree.map(np.ascontiguousarray, _columns(data, method))
+    return Source(_episodes(data, method), columns, method.fit(data).learner.numbers)
 
 
-def _source(data: Trajectories, columns: Columns, methods: Sequence[Method]) -> Source:
-    episodes = [_episodes(data, method) for method in methods]
-    numbers = [method.fit(data).learner.numbers for method in methods]
-    if len(methods) == 1:
+def side_by_side(lanes: Sequence[tuple[Trajectories, Method]]) -> Source:
+    """Methods as one program trains them, on one dataset or on several of equal shapes.
+
+    The steps of all datasets are one array; each is in it once for all methods that read it alike.
+    """
+    fitted = [(data, method.fit(data)) for data, method in lanes]
+    copies = {(id(data), method.learner.reads): (data, method) for data, method in fitted}
+    parts = [_columns(*copy) for copy in copies.values()]
+    columns = jax.tree.map(lambda *x: jnp.asarray(x[0] if len(x) == 1 else np.concatenate(x)), *parts)
+    episodes = [_episodes(*lane) for lane in fitted]
+    numbers = [method.learner.numbers for _, method in fitted]
+    if len(lanes) == 1:
         return Source(episodes[0], columns, numbers[0])
-    most = max(each.most_selected for each in episodes)
-    alike = [dataclasses.replace(each, most_selected=most) for each in episodes]
-    return Source(_stacked(alike), columns, _stacked(numbers), len(methods))
+    ends = np.cumsum([data.steps for data, _ in copies.values()])
+    starts = dict(zip(copies, [0, *ends[:-1].tolist()], strict=True))
+    count, most = max(data.episodes for data, _ in lanes), max(each.most_selected for each in episodes)
+    alike = [
+        _padded(each, count, starts[id(data), method.learner.reads], most)
+        for each, (data, method) in zip(episodes, fitted, strict=True)
+    ]
+    return Source(_stacked(alike), columns, _stacked(numbers), len(lanes))
+
+
+def _padded(episodes: Episodes, count: int, first_row: int, most_selected: float) -> Episodes:
+    """The same with `count` episodes, of which the last are never sampled, from a row of a larger array."""
+
+    def longer(array: jax.Array) -> jax.Array:
+        missing = count - array.shape[-1]
+        return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)], mode="edge")
+
+    return dataclasses.replace(
+        episodes,
+        starts=longer(episodes.starts + first_row),
+        lengths=longer(episodes.lengths),
+        thresholds=longer(episodes.thresholds),
+        selected=longer(episodes.selected),
+        columns={name: longer(column) for name, column in episodes.columns.items()},
+        most_selected=most_selected,
+    )
 
 
 def _stacked(trees: Sequence[Any]) -> Any:

@@ -30,7 +30,7 @@ from cwbc.core.sampling import (
     in_host_memory,
     sample,
     selected_fraction,
-    to_device,
+    side_by_side,
 )  # fmt: skip
 from cwbc.core.streaming import Lot, lots
 from cwbc.core.trajectories import Trajectories
@@ -46,7 +46,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclasses.dataclass
 class Trainee:
-    """One method while it is trained for all its seeds.
+    """One method on one dataset while it is trained for all its seeds.
 
     Args:
         spec: its specification; `method` is the same with the warm-up that its training began with.
@@ -57,6 +57,7 @@ class Trainee:
         save: called with the state and its step, every half minute and at the end.
     """
 
+    data: Trajectories
     spec: PolicySpec
     method: Method
     seeds: tuple[int, ...]
@@ -73,7 +74,6 @@ def initialize(spec: PolicySpec, training: Training, seeds: tuple[int, ...]) -> 
 
 
 def train(
-    data: Trajectories,
     trainees: Sequence[Trainee],
     training: Training,
     progress: Callable[[int], None] | None = None,
@@ -81,7 +81,7 @@ def train(
     data_on: Place | None = None,
     before_writing: Callable[[], None] = lambda: None,
 ) -> None:
-    """Train methods of one form (`Method.form`) to their last step, side by side where that is possible.
+    """Train methods to their last step, with the same seeds; side by side where that is possible.
 
     Args:
         progress: called with the number of steps done, on average where some are ahead of others.
@@ -89,11 +89,12 @@ def train(
         data_on: where the data is stored, with the same result; by default the device if it has room.
         before_writing: called before anything is recorded or saved; if it raises, nothing is.
     """
-    on_device = (data_on or default_place(data.nbytes)) == "device"
+    size = sum({id(trainee.data): trainee.data.nbytes for trainee in trainees}.values())
+    on_device = (data_on or default_place(size)) == "device"
     behind = [trainee for trainee in trainees if trainee.step < training.steps]
-    for group in _side_by_side(behind, data) if on_device else [[trainee] for trainee in behind]:
-        methods = [trainee.method for trainee in group]
-        source = to_device(data, *methods) if on_device else in_host_memory(data, *methods)
+    for group in _groups(behind) if on_device else [[trainee] for trainee in behind]:
+        lanes = [(trainee.data, trainee.method) for trainee in group]
+        source = side_by_side(lanes) if on_device else in_host_memory(*lanes[0])
 
         def report(step: int, group: list[Trainee] = group) -> None:
             for trainee in group:
@@ -104,14 +105,13 @@ def train(
         _Loop(group, training, source, report, should_stop, before_writing).run()
 
 
-def _side_by_side(trainees: list[Trainee], data: Trajectories) -> list[list[Trainee]]:
-    """Groups that one program can train: at the same step, with the same columns and number of strata."""
+def _groups(trainees: list[Trainee]) -> list[list[Trainee]]:
+    """Groups that one program can train: of one form, at the same step and with as many strata."""
     groups: dict[tuple[int, float, Hashable], list[Trainee]] = {}
     for trainee in trainees:
-        method = trainee.spec.method
-        fraction = selected_fraction(data, method)
+        fraction = selected_fraction(trainee.data, trainee.spec.method)
         # On a CPU only with the same fraction: then each result is bit for bit that of a run alone.
-        key = (trainee.step, fraction if on_cpu() else 0 < fraction < 1, method.learner.reads)
+        key = (trainee.step, fraction if on_cpu() else 0 < fraction < 1, trainee.spec.form)
         groups.setdefault(key, []).append(trainee)
     return [groups[key] for key in sorted(groups, key=lambda key: key[:2])]
 
@@ -131,7 +131,7 @@ class _Loop:
         first, total = self.trainees[0], self.training.steps
         step = first.step
         state = jax.tree.map(lambda *x: jnp.concatenate(x), *(trainee.state for trainee in self.trainees))
-        length = chunk_length(first.spec, self.training, first.state)
+        length = chunk_length(first.spec, self.training)
         began = saved = time.monotonic()
         pending = None
         while step < total:
@@ -237,15 +237,22 @@ def _run_lot(
     return stacked, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *metrics)
 
 
-def chunk_length(spec: PolicySpec, training: Training, state: Any) -> int:
+def chunk_length(spec: PolicySpec, training: Training) -> int:
     """Steps per chunk, about one second, from the configuration alone: equal runs have equal chunks."""
-    learner = spec.method.learner
+    period = spec.method.learner.period
     if not on_cpu():
-        return 500 - 500 % learner.period
-    parameters = sum(leaf.size for leaf in jax.tree.leaves(state.parameters))
-    affordable = 2e11 / learner.operations(spec, training, parameters)
-    lengths = [n * learner.period for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
-    return max((n for n in lengths if n <= affordable), default=learner.period)
+        return 500 - 500 % period
+    affordable = 2e11 / step_operations(spec, training)
+    lengths = [n * period for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
+    return max((n for n in lengths if n <= affordable), default=period)
+
+
+def step_operations(spec: PolicySpec, training: Training) -> float:
+    """About how many floating-point operations a step of one seed takes."""
+    learner = spec.method.learner
+    state = jax.eval_shape(lambda: learner.initialize(spec, training, jax.random.key(0)))
+    parameters = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(state.parameters))
+    return learner.operations(spec, training, parameters)
 
 
 @functools.lru_cache(maxsize=32)

@@ -231,10 +231,14 @@ class _Engine:
         return None
 
     def _train(self, mine: list[_Mine]) -> list[Policies]:
-        first, steps = mine[0].cell, mine[0].cell.cell.training.steps
-        recording = self._options.cache.recording(first.cell.dataset)  # stays in memory while referred to
-        if recording.data.content_hash != first.dataset.content_hash:
-            raise InputError(f"{first.cell.dataset} was replaced meanwhile; run the same command again")
+        first, steps = mine[0].cell.cell, mine[0].cell.cell.training.steps
+        runs = []
+        for each in mine:
+            cell, dataset = each.cell, each.cell.cell.dataset
+            data = self._options.cache.recording(dataset).data  # stays in memory while referred to
+            if data.content_hash != cell.dataset.content_hash:
+                raise InputError(f"{dataset} was replaced meanwhile; run the same command again")
+            runs.append(Run(data, cell.cell.method, cell.directory, cell.notes, each.tracking))
 
         def progress(step: int) -> None:
             self._show_at(mine, "training", step, steps)
@@ -245,11 +249,9 @@ class _Engine:
 
         progress(0)
         return train_together(
-            recording.data,
-            [Run(each.cell.cell.method, each.cell.directory, each.tracking) for each in mine],
-            first.cell.training,
-            first.cell.seeds,
-            first.notes,  # a group has one dataset and therefore one set of notes
+            runs,
+            first.training,
+            first.seeds,
             progress=progress,
             should_stop=self._should_stop,
             data_on=self._options.data_on,

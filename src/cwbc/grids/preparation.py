@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cwbc.core.methods import to_json
+from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.tasks import Task, rounded
 from cwbc.data import compatibility, read, store
 from cwbc.data.checks import Recording
@@ -45,6 +46,7 @@ class Prepared:
     targets: tuple[float, ...]
     notes: dict[str, str]
     trained_as: str  # the fingerprint of its training
+    form: PolicySpec  # of its policies: alike for cells that one program can train
 
     @property
     def run(self) -> RunDirectory:
@@ -132,7 +134,8 @@ def prepare(
             evaluated = {**trained, "targets": targets, "episodes": cell.episodes}
             directory = root / (cell.label if by_label else fingerprint(evaluated)[:16])
             where = (directory, summary, str(data.environment))  # the cache refuses datasets without one
-            prepared[number] = Prepared(cell, *where, targets, known, fingerprint(trained))
+            form = PolicySpec.fit(cell.method, data, cell.training).form
+            prepared[number] = Prepared(cell, *where, targets, known, fingerprint(trained), form)
     return [prepared[number] for number in range(len(cells))]
 
 

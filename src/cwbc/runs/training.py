@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -43,10 +43,12 @@ class Control(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A method to train, with its directory if it has one."""
+    """A method to train on a dataset, with its directory if it has one, and notes for its configuration."""
 
+    data: Trajectories
     method: Method
     directory: Path | None = None
+    notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     tracking: Tracking = dataclasses.field(default_factory=Tracking)
 
 
@@ -63,38 +65,36 @@ def train(
     """`train_together` of one method, with its directory locked."""
     # Before there is a directory.
     check_training(PolicySpec.fit(method, data, settings), settings, len(seeds))
-    run = Run(method, directory, tracking or Tracking())
+    run = Run(data, method, directory, notes or {}, tracking or Tracking())
     with contextlib.nullcontext() if directory is None else RunDirectory(directory).lock():
-        return train_together(data, [run], settings, seeds, notes, **control)[0]
+        return train_together([run], settings, seeds, **control)[0]
 
 
 def train_together(
-    data: Trajectories,
-    runs: Sequence[Run],
-    settings: Training,
-    seeds: tuple[int, ...],
-    notes: dict[str, Any] | None = None,
-    **control: Unpack[Control],
+    runs: Sequence[Run], settings: Training, seeds: tuple[int, ...], **control: Unpack[Control]
 ) -> list[Policies]:
-    """Train methods of one form in one program; with directories, resume interrupted runs.
+    """Train methods, those of one form in one program; with directories, resume interrupted runs.
 
     The caller locks the directories.
     """
-    specs = [PolicySpec.fit(run.method, data, settings) for run in runs]
+    specs = [PolicySpec.fit(run.method, run.data, settings) for run in runs]
     for spec in specs:
         check_training(spec, settings, len(seeds))
     before_writing = control.get("before_writing", lambda: None)
     before_writing()
-    configs = [configuration(data, spec, settings, seeds, notes or {}) for spec in specs]
+    configs = [
+        configuration(run.data, spec, settings, seeds, dict(run.notes))
+        for run, spec in zip(runs, specs, strict=True)
+    ]
     begun = [
         _begin(run, spec, settings, config, before_writing)
         for run, spec, config in zip(runs, specs, configs, strict=True)
     ]
-    training_loop.train(data, [trainee for trainee, _ in begun], settings, **control)
-    policies, about = [], _about(configs[0])
-    for one, rows in begun:
+    training_loop.train([trainee for trainee, _ in begun], settings, **control)
+    policies = []
+    for (one, rows), config in zip(begun, configs, strict=True):
         warnings = tuple(training_warnings(rows, seeds, to_json(one.method)))
-        policies.append(Policies(one.spec, one.state.parameters, seeds, about, warnings))
+        policies.append(Policies(one.spec, one.state.parameters, seeds, _about(config), warnings))
     return policies
 
 
@@ -117,7 +117,7 @@ def _begin(
     state, rows = training_loop.initialize(spec, settings, seeds), list[Row]()
     if run.directory is None:
         begun = as_begun(spec.method, settings.steps)
-        return Trainee(spec, begun, seeds, state, record=rows.append), rows
+        return Trainee(run.data, spec, begun, seeds, state, record=rows.append), rows
     directory = RunDirectory(run.directory)
     spec, state, step = _resume(directory, config, spec, state)
     rows += directory.metrics()
@@ -140,7 +140,7 @@ def _begin(
 
     begun = as_begun(spec.method, first_steps(directory.config()))
     seconds = rows[-1]["seconds"] if rows else 0.0
-    return Trainee(spec, begun, seeds, state, step, seconds, record, save), rows
+    return Trainee(run.data, spec, begun, seeds, state, step, seconds, record, save), rows
 
 
 def _resume(
