@@ -202,6 +202,10 @@ def test_nothing_finished_is_overwritten(
     changed = [option.replace("steps=20", "steps=10") for option in TINY]
     assert run("compare", dataset, "rvs", "bc", *changed, "--out", out, "--overwrite") == 2
     shutil.rmtree(out / "bc")
+    # nor before the size of the evaluation is known to be possible
+    many = ("--targets=1,2", "--episodes=10000000", "--out", out, "--overwrite")
+    without = [option for option in changed if not option.startswith(("--targets", "--episodes"))]
+    assert run("compare", dataset, "rvs", *without, *many) == 2
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 

@@ -84,7 +84,7 @@ def test_the_table_is_that_of_the_local_engine(toy: Path, tmp_path: Path) -> Non
     assert len(ray_engine.run(cells, tmp_path / "ray").outcomes) == 2
     engine.run(cells, tmp_path / "local")
     assert tables(tmp_path / "ray") == tables(tmp_path / "local")
-    assert not list((tmp_path / "ray" / ".leases").iterdir())
+    assert not list((tmp_path / "ray" / ".drivers").iterdir())
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -133,4 +133,4 @@ def test_a_stopped_driver_takes_its_sign_away(cluster: Ray, toy: Path, tmp_path:
         ray_engine.run(
             toy_cells(toy, 1, steps=20), tmp_path / "cells", options=Options(should_stop=lambda: True)
         )
-    assert not list((tmp_path / "cells" / ".leases").iterdir())
+    assert not list((tmp_path / "cells" / ".drivers").iterdir())

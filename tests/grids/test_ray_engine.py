@@ -126,7 +126,7 @@ def test_a_grid_survives_a_stop_and_a_killed_node(
         )
     assert list(root.glob("*/checkpoint.safetensors"))
     assert not owners(root)
-    assert not list((root / ".leases").glob("driver-*"))
+    assert not list((root / ".drivers").glob("driver-*"))
 
     lost: dict[str, Any] = {}
 
@@ -161,6 +161,6 @@ def test_what_is_finished_needs_no_cluster(tmp_path: Path) -> None:
 
 
 def test_directories_that_are_not_shared_are_told(tmp_path: Path) -> None:
-    nowhere = tmp_path / "root" / ".leases" / "driver-1"
+    nowhere = tmp_path / "root" / ".drivers" / "driver-1"
     order = ray_engine._Order([], nowhere, 1.0, "cpu", None, None)
     assert ray_engine._work(order)[1] is None

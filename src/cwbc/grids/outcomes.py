@@ -20,6 +20,7 @@ class Outcome:
     directory: Path
     sweep: Sweep
     dataset: DatasetSummary
+    warnings: tuple[str, ...] = ()  # about its training
 
     @property
     def dataset_name(self) -> str:
@@ -61,5 +62,6 @@ def gather(prepared: Sequence[Prepared], reasons: Mapping[Path, str]) -> Results
             results.failures.append(Failure(each.cell, each.directory, reason))
         else:
             sweep = dataclasses.replace(each.run.sweep(), method=each.cell.label)
-            results.outcomes.append(Outcome(each.cell, each.directory, sweep, each.dataset))
+            warnings = tuple(each.run.training_warnings())
+            results.outcomes.append(Outcome(each.cell, each.directory, sweep, each.dataset, warnings))
     return results

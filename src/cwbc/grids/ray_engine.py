@@ -30,7 +30,7 @@ from cwbc.runs import locks
 from cwbc.system.errors import InputError, need_extra
 from cwbc.system.progress import TaskProgress
 
-DRIVERS = ".leases"  # hidden, beside the cells: a file per driver, for as long as it runs
+DRIVERS = ".drivers"  # hidden, beside the cells: a file per driver, for as long as it runs
 _RETRIES = 5  # of a task whose worker or node died
 _POLL = 1.0  # seconds between looks at the directories
 _PATIENCE = 60.0  # seconds for workers to save, or for a shared file system to show their files

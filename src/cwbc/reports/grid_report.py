@@ -102,12 +102,16 @@ def about_grid(
     files, pictures, parts, warned = file_names(short.values()), {}, {}, []
     for name, dataset in datasets.items():
         outcomes = {each.cell.label: each for each in results.outcomes if each.cell.dataset == name}
-        methods = {label: EvaluatedMethod.of(each.sweep, dataset) for label, each in outcomes.items()}
+        methods = {
+            label: EvaluatedMethod.of(each.sweep, dataset, each.warnings) for label, each in outcomes.items()
+        }
         runs = {label: RunDirectory(each.directory) for label, each in outcomes.items()}
         histories = {label: TrainingHistory.of(run.config(), run.metrics()) for label, run in runs.items()}
         parts[name] = DatasetPart(dataset, methods, histories, labels)
         warned += [
-            f"{name}, {label}: {text}" for label, run in runs.items() for text in run.training_warnings()
+            f"{name}, {label}: {text}"
+            for label, method in methods.items()
+            for text in method.training_warnings
         ]
         if methods:
             chart = reliability_chart([each.sweep for each in methods.values()], dataset, labels, short[name])

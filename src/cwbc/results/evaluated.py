@@ -98,9 +98,10 @@ class EvaluatedMethod:
 
     @classmethod
     def of(cls, sweep: Sweep, dataset: DatasetSummary, warnings: Sequence[str] = ()) -> EvaluatedMethod:
-        """The method of a sweep."""
+        """The method of a sweep, with the warnings of its training and those about seeds that differ."""
         scores = dataset.task.normalize(sweep.means)
-        return cls(sweep, dataset, np.where(np.isfinite(scores), scores, np.nan), warnings)
+        found = cls(sweep, dataset, np.where(np.isfinite(scores), scores, np.nan))
+        return dataclasses.replace(found, training_warnings=[*warnings, *found.seed_warnings])
 
     @functools.cached_property
     def task(self) -> Task:
@@ -232,12 +233,11 @@ Methods = Mapping[str, EvaluatedMethod]  # by name, on one dataset
 def evaluated(
     sweeps: Sequence[Sweep], dataset: DatasetSummary, warnings: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, EvaluatedMethod]:
-    """Methods by name, with the warnings of their training and those about seeds that differ."""
-    found = {sweep.method: EvaluatedMethod.of(sweep, dataset) for sweep in sweeps}
-    for name, each in found.items():
-        every = [*(warnings or {}).get(name, ()), *each.seed_warnings]
-        found[name] = dataclasses.replace(each, training_warnings=every)
-    return found
+    """Methods by name, given the warnings of their training."""
+    of_method = warnings or {}
+    return {
+        sweep.method: EvaluatedMethod.of(sweep, dataset, of_method.get(sweep.method, ())) for sweep in sweeps
+    }
 
 
 def resampled(scores: Array, generator: np.random.Generator) -> Array:

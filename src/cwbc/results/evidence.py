@@ -26,6 +26,8 @@ class _EvaluatedCell(Protocol):
     def sweep(self) -> Sweep: ...
     @property
     def dataset(self) -> DatasetSummary: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Evidence:
         evaluated: dict[str, dict[str, EvaluatedMethod]] = {}
         for outcome in outcomes:
             of_dataset = evaluated.setdefault(names[outcome.dataset_name], {})
-            of_dataset[outcome.sweep.method] = EvaluatedMethod.of(outcome.sweep, outcome.dataset)
+            known = (outcome.sweep, outcome.dataset, outcome.warnings)
+            of_dataset[outcome.sweep.method] = EvaluatedMethod.of(*known)
         return cls(evaluated, tuple(datasets), data or {})
 
     def resampled(self, generator: np.random.Generator) -> Evidence:

@@ -1,4 +1,4 @@
-"""Which columns are found by name or option, and how it is told when they are not."""
+"""Which columns are found by name or option, and the errors where they are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in D4RL's layout: what is read, and how each broken file is told."""
+"""Files in D4RL's layout: what is read, and the error of each broken file."""
 
 from __future__ import annotations
 
