@@ -35,7 +35,7 @@ from cwbc.system.errors import InputError
 
 
 def trained(name: str) -> Policies:
-    options = {"discount": 0.9, "steps": 300, "batch_size": 32, "learning_rate": 1e-3}
+    options = {"discount": 0.9, "steps": 300, "batch_size": 32, "learning_rate": 1e-3, "candidate_reach": 1.5}
     return train(line(*WALKS), *small(name, **options), (0, 1))
 
 
