@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.core import kernels
 from cwbc.core.cloning import mean_weights
 from cwbc.core.layers import Parameters, cast, dense, linear, normed_relu, relu
 from cwbc.core.learners import Learner
@@ -166,7 +167,12 @@ def hidden_in(precision: str, parameters: Parameters) -> Parameters:
 
 def mlp(parameters: Parameters, x: jax.Array, layer_norm: bool = False) -> jax.Array:
     """Dense layers with ReLU between them, and a layer norm after it. [..., size]"""
-    *hidden, last = (parameters[f"layer{i}"] for i in range(_layers(parameters)))
+    layers = [parameters[f"layer{i}"] for i in range(_layers(parameters))]
+    if kernels.do_narrow_mlp(layers, x):
+        from cwbc.core.kernels.narrow_mlp import mlp as mlp_on_chip
+
+        return mlp_on_chip(layers, x, layer_norm)
+    *hidden, last = layers
     stored = hidden[-1]["weight"].dtype  # of hidden units: they are most of what a step reads and writes
     for layer in hidden:
         x = dense(layer, x).astype(stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -44,6 +45,19 @@ def over_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
     if on_cpu():
         return lambda *arguments: jax.lax.map(lambda seed: function(*seed), arguments)
     return jax.vmap(function)
+
+
+@functools.cache
+def compiler_options() -> dict[str, str]:
+    """Options of a program of many small kernels: those that do not depend on each other run side by side."""
+    options = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
+    if on_cpu():
+        return {}
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=options).lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:  # a compiler without it
+        return {}
+    return options
 
 
 def default_precision(device: Device | None = None) -> Literal["float32", "bfloat16"]:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.core.device import Place, default_place, on_cpu, over_seeds
+from cwbc.core.device import Place, compiler_options, default_place, on_cpu, over_seeds
 from cwbc.core.learners import Columns, Metrics
 from cwbc.core.methods import Method, Training
 from cwbc.core.policy_spec import PolicySpec
@@ -299,4 +299,5 @@ def _chunk_program(
     if on_cpu():
         return jax.jit(chunk, donate_argnums=0)
     seed_axes = (0, 0 if several else None, 0 if streamed else None, 0, None)
-    return jax.jit(jax.vmap(chunk, in_axes=seed_axes, out_axes=(0, 1)), donate_argnums=0)
+    lanes = jax.vmap(chunk, in_axes=seed_axes, out_axes=(0, 1))
+    return jax.jit(lanes, donate_argnums=0, compiler_options=compiler_options())

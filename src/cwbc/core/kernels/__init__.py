@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from cwbc.core.layers import Parameters
 
 COLUMNS = 128  # hidden units that a program of the MLP takes
+NARROW = (64, 128, 256)  # widths of an MLP whose hidden layers a program can hold
+FEW_ROWS = 4096  # beyond them, plain matrix products are as fast as they can be
 THIN = 64  # inputs and outputs of an MLP are fewer
 MOST_TOKENS = 128  # of a window whose attention a program can hold
 
@@ -24,6 +26,20 @@ def do_mlp(layers: list[Parameters]) -> bool:
         bool(middle)
         and _here(middle[0]["weight"])
         and len(middle[0]["weight"]) % COLUMNS == 0
+        and len(first["weight"]) < THIN
+        and len(last["bias"]) < THIN
+    )
+
+
+def do_narrow_mlp(layers: list[Parameters], x: jax.Array) -> bool:
+    """Whether there are kernels for all layers of an MLP at once: bfloat16, a width that fits, few rows."""
+    first, *middle, last = layers
+    return (
+        bool(middle)
+        and x.ndim == 2
+        and len(x) <= FEW_ROWS
+        and _here(middle[0]["weight"])
+        and len(middle[0]["weight"]) in NARROW
         and len(first["weight"]) < THIN
         and len(last["bias"]) < THIN
     )

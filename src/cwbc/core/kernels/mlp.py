@@ -17,6 +17,7 @@ from jax.experimental.pallas import triton
 
 from cwbc.core.device import on_cpu
 from cwbc.core.kernels import COLUMNS
+from cwbc.core.kernels.products import dot, halves, padded_size, product
 from cwbc.core.layers import Parameters, dense, relu
 
 ROWS = 64  # that a program takes
@@ -65,14 +66,14 @@ mlp.defvjp(_forward, _backward)
 def _first(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
     """ReLU(x W + b) in bfloat16. [row, unit]"""
     (rows, inputs), units = x.shape, len(bias)
-    padded = _padded(inputs)
+    padded = padded_size(inputs)
 
     def first(x_ref: Any, weight_ref: Any, bias_ref: Any, out_ref: Any) -> None:
         inside = _inside(rows, pl.program_id(0))
         values = _thin(x_ref, inside, inputs)
         known = jax.lax.broadcasted_iota(jnp.int32, (padded, COLUMNS), 0) < inputs
         weights = triton.load(weight_ref.at[...], mask=known, other=0.0)
-        sums = _dot(values, weights, (1, 0)) + bias_ref[...][None, :]
+        sums = dot(values, weights, (1, 0)) + bias_ref[...][None, :]
         triton.store(out_ref.at[...], jnp.maximum(sums, 0.0).astype(out_ref.dtype), mask=_wide(inside))
 
     return _call(
@@ -90,14 +91,14 @@ def _first(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
 def _last_back(gradient: jax.Array, weight: jax.Array, hidden: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The gradient before the last ReLU, and its sums over rows. [row, unit] [unit]"""
     (rows, outputs), units = gradient.shape, len(weight)
-    blocks, padded = pl.cdiv(rows, FEWER_ROWS), _padded(outputs)
+    blocks, padded = pl.cdiv(rows, FEWER_ROWS), padded_size(outputs)
 
     def last_back(gradient_ref: Any, weight_ref: Any, hidden_ref: Any, out_ref: Any, sums_ref: Any) -> None:
         inside = _inside(rows, pl.program_id(0), FEWER_ROWS)
         values = _thin(gradient_ref, inside, outputs)
         weights = _thin(weight_ref, jnp.ones(COLUMNS, bool), outputs)
         active = triton.load(hidden_ref.at[...], mask=_wide(inside), other=0.0) > 0
-        inner = jnp.where(active, _dot(values, weights, (1, 1)), 0.0)
+        inner = jnp.where(active, dot(values, weights, (1, 1)), 0.0)
         sums_ref[...] = jnp.sum(inner, axis=0)
         triton.store(out_ref.at[...], inner.astype(out_ref.dtype), mask=_wide(inside))
 
@@ -120,7 +121,7 @@ def _last_back(gradient: jax.Array, weight: jax.Array, hidden: jax.Array) -> tup
 def _first_back(x: jax.Array, gradient: jax.Array, hidden: jax.Array) -> jax.Array:
     """The first layer's gradient from the one after its ReLU: weights, then bias. [input + 1, unit]"""
     (rows, inputs), units = x.shape, gradient.shape[1]
-    padded = _padded(inputs + 1)
+    padded = padded_size(inputs + 1)
     steps = pl.cdiv(pl.cdiv(rows, ROWS), SPLITS)
 
     def first_back(x_ref: Any, gradient_ref: Any, hidden_ref: Any, out_ref: Any) -> None:
@@ -135,8 +136,8 @@ def _first_back(x: jax.Array, gradient: jax.Array, hidden: jax.Array) -> jax.Arr
             known = inside[:, None] & (number < inputs)
             values = triton.load(x_ref.at[part, :], mask=known, other=0.0)
             values = jnp.where(number == inputs, 1.0, values)  # for the bias
-            high, low = _halves(values)
-            return sums + _product(high, inner, (0, 0)) + _product(low, inner, (0, 0))
+            high, low = halves(values)
+            return sums + product(high, inner, (0, 0)) + product(low, inner, (0, 0))
 
         out_ref[...] = jax.lax.fori_loop(0, steps, add, jnp.zeros((padded, COLUMNS), jnp.float32))
 
@@ -159,27 +160,6 @@ def _first_back(x: jax.Array, gradient: jax.Array, hidden: jax.Array) -> jax.Arr
         ],
     )[0]
     return parts.sum(axis=0)[: inputs + 1]
-
-
-def _dot(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
-    """A product of float32 factors, each the sum of two halves; that of the two low ones is too small."""
-    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-    small = _product(a_low, b_high, contract) + _product(a_high, b_low, contract)
-    return _product(a_high, b_high, contract) + small
-
-
-def _halves(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    high = x.astype(jnp.bfloat16)
-    return high, (x - high.astype(jnp.float32)).astype(jnp.bfloat16)
-
-
-def _product(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
-    dimensions = (((contract[0],), (contract[1],)), ((), ()))
-    return jax.lax.dot_general(a, b, dimensions, preferred_element_type=jnp.float32)
-
-
-def _padded(size: int) -> int:
-    return max(16, pl.next_power_of_2(size))
 
 
 def _thin(ref: Any, inside: jax.Array, columns: int) -> jax.Array:

@@ -1,0 +1,61 @@
+"""The kernels of a narrow MLP, run by Pallas' interpreter, against the same layers in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cwbc.core import critics, kernels
+from cwbc.core.kernels.narrow_mlp import mlp
+from cwbc.core.networks import MLP
+
+CRITICS, ROWS = 2, 100  # not a whole number of programs
+
+
+def on_chip(parameters: Any, x: jax.Array, layer_norm: bool) -> jax.Array:
+    rounded = critics.hidden_in("bfloat16", parameters)
+    return mlp([rounded[f"layer{i}"] for i in range(len(rounded))], x, layer_norm)
+
+
+@pytest.mark.parametrize(("hidden", "layer_norm", "outputs"), [(2, False, 1), (3, True, 6)])
+def test_outputs_and_gradients_are_those_of_float32_but_for_rounding(
+    hidden: int, layer_norm: bool, outputs: int
+) -> None:
+    inputs = 17
+    keys = jax.random.split(jax.random.key(0), CRITICS)
+    parameters = jax.vmap(lambda key: critics.initial_mlp(MLP(64, hidden), key, inputs, outputs))(keys)
+    x = jax.random.normal(jax.random.key(1), (ROWS, inputs))
+    # Around 1: gradients that all but cancel would be no more than what is rounded.
+    weights = 1 + jax.random.normal(jax.random.key(2), (CRITICS, ROWS, outputs))
+
+    def total(function: Any) -> Any:
+        def score(parameters: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+            values = jax.vmap(lambda each: function(each, x, layer_norm))(parameters)
+            return jnp.sum(values * weights), values
+
+        (_, values), gradients = jax.jit(jax.value_and_grad(score, (0, 1), has_aux=True))(parameters, x)
+        return values, gradients
+
+    def check(value: jax.Array, reference: jax.Array, tolerance: float) -> None:
+        assert value.dtype == reference.dtype
+        assert np.linalg.norm(value - reference) < tolerance * np.linalg.norm(reference)
+
+    (values, gradients), (expected, expected_gradients) = total(on_chip), total(critics.mlp)
+    check(values, expected, 0.01)
+    jax.tree.map(lambda *pair: check(*pair, 0.1), gradients, expected_gradients)
+
+
+def test_few_rows_of_narrow_networks_in_bfloat16_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(width: int = 256, rows: int = 256, precision: str = "bfloat16") -> bool:
+        parameters = critics.initial_mlp(MLP(width, 2), jax.random.key(0), 17, 6)
+        rounded = critics.hidden_in(precision, parameters)
+        return kernels.do_narrow_mlp([rounded[f"layer{i}"] for i in range(3)], jnp.zeros((rows, 17)))
+
+    assert not chosen()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert chosen()
+    assert not chosen(width=100) and not chosen(rows=7_936) and not chosen(precision="float32")
