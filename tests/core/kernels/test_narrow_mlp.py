@@ -58,4 +58,6 @@ def test_few_rows_of_narrow_networks_in_bfloat16_on_a_gpu(monkeypatch: pytest.Mo
     assert not chosen()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert chosen()
-    assert not chosen(width=100) and not chosen(rows=7_936) and not chosen(precision="float32")
+    assert not chosen(width=100)
+    assert not chosen(rows=7_936)
+    assert not chosen(precision="float32")
