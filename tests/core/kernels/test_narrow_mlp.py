@@ -46,7 +46,7 @@ def test_outputs_and_gradients_are_those_of_float32_but_for_rounding(
 
     (values, gradients), (expected, expected_gradients) = total(on_chip), total(critics.mlp)
     check(values, expected, 0.01)
-    jax.tree.map(lambda *pair: check(*pair, 0.1), gradients, expected_gradients)
+    jax.tree.map(lambda value, reference: check(value, reference, 0.1), gradients, expected_gradients)
 
 
 def test_few_rows_of_narrow_networks_in_bfloat16_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
