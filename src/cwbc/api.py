@@ -108,6 +108,7 @@ def evaluate(
         environment: a Gymnasium id, or module:ID of your own; a gymnasium.Env, in which one episode runs
             after another, and which is left open; or a function that makes a new one for each episode, which
             then run side by side. By default the dataset's id; one with a module has to be given again.
+        targets: none, [], evaluates methods that choose their target (+q) once, without one.
     """
     evaluated = None
     if not isinstance(policies, Policies):

@@ -53,7 +53,7 @@ def test_without_an_item_all_are_listed(capsys: pytest.CaptureFixture[str]) -> N
         assert item.name in said
         assert item.place in said
     table1 = next(line for line in said.splitlines() if line.startswith("table1"))
-    assert "36" in table1
+    assert table1.split()[3:5] == ["81", "12"]  # cells of a full run, and of a quick one
 
 
 def test_mistakes_are_found_before_anything_is_written(
@@ -176,6 +176,24 @@ def test_an_item_from_data_to_report(
     assert {path.name for path in out.glob("tracked/toy/*")} == {"rvs", "rvs+cwbc"}
     summary = json.loads((out / "summary.json").read_text())
     assert "in which 0 cells finished" in summary["provenance"]["wall time"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_method_without_a_target_from_data_to_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    on_toy("table1", tmp_path, monkeypatch)
+    command = ("reproduce", "table1", *TINY, "--methods=rvs+q")
+    assert run(*command) == 0
+    (out,) = tmp_path.glob("runs/reproduce/table1-quick-part-*")
+    rows = list(csv.DictReader((out / "seeds.csv").read_text().splitlines()))
+    assert [(row["method"], row["target"]) for row in rows] == [("rvs+q", "")] * 2
+    (row,) = csv.DictReader((out / "table1.csv").read_text().splitlines())
+    mean = statistics.fmean(float(each["normalized"]) for each in rows)
+    assert float(row["rvs+q"]) == pytest.approx(mean, rel=1e-5)
+    assert run(*command) == 0
+    assert "in which 0 cells finished" in (out / "summary.json").read_text()  # they count as evaluated
 
 
 def test_items_that_train_nothing_and_places_that_are_taken(

@@ -51,6 +51,10 @@ def test_it_stitches_and_a_low_target_limits_it(policies: Policies) -> None:
     sweep = evaluate(policies, "cwbc-line-v0", [0.0, target], episodes=1)
     # No logged walk from state 0 has a return above 0: cloning cannot reach the goal, its critics can.
     np.testing.assert_array_equal(sweep.returns[:, :, 0], [[0.0, GOAL], [0.0, GOAL]])
+    alone = evaluate(policies, "cwbc-line-v0", (), episodes=1)
+    np.testing.assert_array_equal(alone.targets, [np.nan])
+    np.testing.assert_array_equal(alone.returns[:, 0], sweep.returns[:, 1])
+    assert policies.sweep_in_words(0, 10) == "without a target, 20 episodes"
 
 
 def test_a_transformer_takes_it_too() -> None:

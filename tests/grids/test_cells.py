@@ -58,6 +58,9 @@ def test_mistakes_are_told(datasets: list[str], variants: list[Variant | str], m
 def test_cells_ask_something() -> None:
     with pytest.raises(InputError, match="rvs: targets must be at least one number"):
         grid(["a"], ["rvs"], SCALE, targets=[])
+    for method in ("rvs+q", "iql"):  # which need none
+        (cell,) = grid(["a"], [method], dataclasses.replace(SCALE, points=None), targets=[])
+        assert cell.targets == ()
     for targets in ("1x", ["1x"], [None]):
         with pytest.raises(InputError, match="targets must be numbers, such as"):
             grid(["a"], ["rvs"], SCALE, targets=targets)  # type: ignore[arg-type]

@@ -7,16 +7,20 @@ import dataclasses
 import io
 import math
 
+import numpy as np
 import pytest
 from hand_made import FALLS, HOLDS, Findings, at_expert, claim, curves, found, outcome, summary, verdicts
 
+from cwbc.grids.outcomes import Outcome
 from cwbc.paper.published import DATASETS, MAIN, named
-from cwbc.paper.table_claims import TABLE_1
-from cwbc.paper.verdicts import Case
+from cwbc.paper.table_claims import BC, TABLE_1
+from cwbc.paper.verdicts import Case, judged
 from cwbc.reports.page import to_csv
+from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import finite
+from cwbc.results.sweeps import Sweep
 
-LABELS = [str(label) for label in TABLE_1.variants]
+LABELS = BC
 
 
 def test_table1_as_in_the_paper_and_the_other_way_round() -> None:
@@ -63,7 +67,59 @@ def test_other_bc_methods_and_value_based_ones_as_published() -> None:
     assert claim(on_ours, "best performing").holds is True
     assert "tto" not in claim(on_ours, "best performing").reason
     assert claim(on_ours, "competitively").holds is None
-    assert "D4RL's data" in claim(on_ours, "competitively").reason
+    assert claim(on_ours, "competitively").reason == "No dataset has all results that it compares."
+
+
+@pytest.mark.parametrize(
+    ("ours", "apart", "verdict"),
+    [
+        (63.1, 0.0, "supported"),  # 90 % of CQL's average, 70
+        (62.9, 0.0, "contradicted"),
+        (66.0, 3.0, "inconclusive"),
+    ],
+)
+def test_competitive_with_value_based_methods_on_the_same_data(
+    ours: float, apart: float, verdict: str
+) -> None:
+    scores = {"rvs+cwbc": ours, "td3bc": 40.0, "cql": 70.0, "iql": 55.0, "rebrac": 99.0}
+    outcomes = [
+        outcome(dataset, label, (20, 50, at, at), apart)
+        for dataset in DATASETS[:2]
+        for label, at in scores.items()
+    ]
+    (text,) = (text for text in TABLE_1.rules if "competitively" in text)
+    about = dataclasses.replace(TABLE_1, rules={text: TABLE_1.rules[text]})
+    (found,) = judged(about.claims, Evidence.of(outcomes, DATASETS[:2]))
+    assert found.verdict == verdict
+    assert f"rvs+cwbc {ours}, td3bc 40.0, cql 70.0, iql 55.0 on average over 2 datasets" in found.reason
+    # Without one of the three, or on fewer datasets, it is not judged.
+    without = [each for each in outcomes if each.sweep.method != "iql"]
+    for part in (without, outcomes[5:]):
+        (left,) = about.claims(Evidence.of(part, DATASETS[:2]))
+        assert left.holds is None
+
+
+def test_value_based_methods_stand_beside_published_scores_where_they_were_run() -> None:
+    outcomes = curves(DATASETS[:2], rvs=HOLDS, cql=HOLDS, rebrac=HOLDS, rvs__q=HOLDS)
+    outcomes = [without_target(each) if each.sweep.method != "rvs" else each for each in outcomes]
+    table = found("table1", outcomes).tables["table1"]
+    assert [(column.name, column.note) for column in table.columns] == [
+        *((label, "") for label in BC),
+        *((label, "without a target") for label in ("cql", "rebrac", "rvs+q")),
+        *((label, "published") for label in ("td3bc", "iql", "tto")),
+    ]
+    cql, rebrac, rvs_q, td3bc = table.rows[0].cells[4:8]
+    assert [cell.value for cell in (cql, rebrac, rvs_q)] == pytest.approx([20.0] * 3)  # their only score
+    assert [cql.published, td3bc.value] == [82.9, 83.7]
+    assert math.isnan(rebrac.published)
+    assert "nan" not in table.to_markdown()
+
+
+def without_target(made: Outcome) -> Outcome:
+    """The first point of a curve, as the scores of a method that was evaluated without a target."""
+    of = made.sweep
+    sweep = Sweep(of.method, of.seeds, np.array([np.nan]), of.returns[:, :1], of.lengths[:, :1])
+    return dataclasses.replace(made, sweep=sweep)
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(48.0, True), (52.0, True), (47.0, False), (53.0, False)])

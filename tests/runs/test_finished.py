@@ -55,6 +55,18 @@ def test_results_are_those_of_one_environment_targets_and_episodes(measured: Pat
             RunDirectory(measured).check_results(*other)
 
 
+def test_results_without_a_target_are_whole_unless_the_method_takes_one(tmp_path: Path) -> None:
+    returns = np.ones((2, 1, 3))
+    sweep = Sweep("any", np.arange(2), np.array([np.nan]), returns, returns.astype(np.int64))
+    write_report(tmp_path, [sweep], DATASET, {})
+    method = CONFIG["method"]
+    for learner, whole in (("ImplicitQ", True), ("TargetChoice", False)):
+        config = {**CONFIG, "method": {**method, "learner": learner}}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert RunDirectory(tmp_path).is_evaluated(*ASKED) is whole
+        assert RunDirectory(tmp_path).is_evaluated(ASKED[0], (), ASKED[2])
+
+
 def test_results_are_those_of_all_seeds(measured: Path) -> None:
     rows = (measured / "results.csv").read_text().splitlines(keepends=True)
     (measured / "results.csv").write_text("".join(row for row in rows if not row.startswith("rvs,1,")))

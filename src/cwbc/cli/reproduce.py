@@ -64,7 +64,7 @@ class Reproduce:
     seeds: Whole = None
     """Number of seeds (default: 10; quick: 2)."""
     steps: Whole = None
-    """Training steps (default: the paper's 100,000; quick: 2,000)."""
+    """Training steps (default: the paper's 100,000, for value-based methods 300,000; quick: 2,000)."""
     precision: Precision = None
     """Precision of the hidden matmuls (default: bfloat16 on a GPU, float32 on a CPU)."""
     out: Directory = None

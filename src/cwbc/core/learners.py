@@ -54,6 +54,11 @@ class Learner(Protocol):
         return False
 
     @property
+    def needs_target(self) -> bool:
+        """Whether an episode cannot begin without a target return."""
+        return self.is_conditioned
+
+    @property
     def is_fitted(self) -> bool:
         """Whether every value that depends on the data is filled in."""
         return True
@@ -104,7 +109,7 @@ class Learner(Protocol):
 
     def open_target(self, horizon: int) -> float | None:
         """The target return of an episode that begins without one; None where one has to be given."""
-        return None if self.is_conditioned else 0.0  # which nothing reads
+        return None if self.needs_target else 0.0  # which nothing reads
 
     def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> Any:
         """The state of one seed before the first step."""

@@ -104,6 +104,10 @@ class TargetChoice(Learner):
         return True
 
     @property
+    def needs_target(self) -> bool:
+        return False
+
+    @property
     def is_fitted(self) -> bool:
         own = (self.lowest_average, self.highest_average, self.reward_scale)
         return self.base.is_fitted and None not in own

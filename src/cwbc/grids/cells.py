@@ -24,7 +24,7 @@ class Cell:
     method: Method  # at its final sizes
     training: Training
     seeds: tuple[int, ...]
-    targets: tuple[float, ...] | None = None  # None takes the task's sweep and the dataset's best
+    targets: tuple[float, ...] | None = None  # None takes the task's sweep and the dataset's best; () none
     episodes: int = 10
     points: int | None = None  # so many of the task's sweep, always with the dataset's best, 1x and 2x expert
     fractions: tuple[float, ...] = ()  # additional target returns, as fractions of the dataset's best
@@ -33,7 +33,8 @@ class Cell:
         require(bool(self.label.strip()), "the label of a cell", repr(self.label), "a name")
         different = bool(self.seeds) and len(set(self.seeds)) == len(self.seeds)
         require(different, f"{self.label}: seeds", self.seeds, "at least one, all different")
-        require(self.targets != (), f"{self.label}: targets", self.targets, "at least one number")
+        has_target = self.targets != () or not self.method.learner.needs_target
+        require(has_target, f"{self.label}: targets", self.targets, "at least one number")
         require(self.episodes >= 1, f"{self.label}: episodes", self.episodes, "at least 1")
         require(self.points is None or self.points >= 1, f"{self.label}: points", self.points, "at least 1")
         if self.points is not None and self.targets is not None:

@@ -146,7 +146,9 @@ def fingerprint(settings: dict[str, Any]) -> str:
 
 
 def target_returns(cell: Cell, task: Task, best: float) -> tuple[float, ...]:
-    """The target returns of a cell, ascending."""
+    """The target returns of a cell, ascending; none where it is evaluated without one."""
+    if cell.targets == ():
+        return ()
     targets = set(task.targets(best)) if cell.targets is None else set(map(float, cell.targets))
     if not all(map(math.isfinite, targets)):
         raise InputError(f"{cell.label}: targets must be finite; got {list(cell.targets or ())}")

@@ -17,6 +17,7 @@ from cwbc.system.errors import unknown
 
 FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper")
 STEPS = Training().steps  # of a full run
+UPDATES = 300_000  # of value-based methods in a full run, a third of what their authors take
 QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7, condition_scale="paper")
 LESS = 0.8  # of the dataset's best: a target of all items beside the sweep, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
@@ -44,6 +45,7 @@ class Item:
     datasets: tuple[str, ...] = WALKERS  # short names, as in `published`
     quick_datasets: tuple[str, ...] = WALKERS  # those of a quick run
     needs_data: bool = False  # whether rules or exhibits use the trajectories
+    full_only: tuple[str, ...] = ()  # methods that a quick run leaves out, unless they are named
 
     def claims(self, evidence: Evidence) -> list[Claim]:
         """The claims as their rules decide them."""
@@ -57,20 +59,32 @@ class Item:
         return tuple(named(each, datasets) for each in (self.quick_datasets if quick else self.datasets))
 
     def cells(self, names: Sequence[str], scale: Scale) -> tuple[Cell, ...]:
-        """Everything to train on datasets with these names in the store."""
-        cells = []
-        for cell in grid(names, self.variants, scale):
-            training = cell.training
-            if scale.preset == QUICK.preset and cell.method.learner.looks_back:
+        """Everything to train on datasets with these names in the store.
+
+        Methods that need no target are evaluated without one.
+        """
+        cells, quick = [], scale.preset == QUICK.preset
+        for cell in grid(names, self._trained(quick), scale):
+            training, learner = cell.training, cell.method.learner
+            if quick and learner.looks_back:
                 training = dataclasses.replace(training, batch_size=_QUICK_BATCH)
-            cells.append(dataclasses.replace(cell, fractions=(LESS,), training=training))
+            if scale.steps is None:
+                training = dataclasses.replace(training, steps=min(training.steps, UPDATES))
+            if learner.needs_target:
+                cell = dataclasses.replace(cell, fractions=(LESS,))
+            else:
+                cell = dataclasses.replace(cell, targets=(), points=None)
+            cells.append(dataclasses.replace(cell, training=training))
         return tuple(cells)
+
+    def _trained(self, quick: bool) -> tuple[Variant | str, ...]:
+        left_out = self.full_only if quick else ()
+        return tuple(each for each in self.variants if _label(each) not in left_out)
 
     def only(self, datasets: Sequence[str] | None, methods: Sequence[str] | None) -> Item:
         """The same item with only these datasets and methods; an unknown one is an error."""
-        labels = {each if isinstance(each, str) else each.label: each for each in self.variants}
         # Without spaces and capitals: "alpha=1" is "alpha = 1", "RvS" is "rvs".
-        variants = {label.replace(" ", "").lower(): each for label, each in labels.items()}
+        variants = {_label(each).replace(" ", "").lower(): each for each in self.variants}
         for kind, names, known in (("dataset", datasets, self.datasets), ("method", methods, variants)):
             for name in names or ():
                 if name not in known:
@@ -81,8 +95,13 @@ class Item:
             datasets=chosen or self.datasets,
             quick_datasets=chosen or self.quick_datasets,
             variants=tuple(variants[name] for name in variants if name in (methods or variants)),
+            full_only=() if methods else self.full_only,
         )
 
     def count(self, quick: bool) -> int:
         """The number of cells."""
-        return len(self.variants) * len(self.quick_datasets if quick else self.datasets)
+        return len(self._trained(quick)) * len(self.quick_datasets if quick else self.datasets)
+
+
+def _label(variant: Variant | str) -> str:
+    return variant if isinstance(variant, str) else variant.label

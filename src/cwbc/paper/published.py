@@ -43,7 +43,7 @@ def _table(name: str, rows: str, wins: Mapping[str, int] | None = None) -> Publi
 MAIN = _table(
     "Table 1",
     """
-                              rvs        rvs+cwbc   dt         dt+cwbc    td3+bc cql   iql   tto
+                              rvs        rvs+cwbc   dt         dt+cwbc    td3bc  cql   iql   tto
     walker2d-medium           73.3±5.7   73.6±5.4   71.5±3.9   70.4±4.5   83.7   82.9  78.3  81.3±8.0
     walker2d-medium-replay    54.0±12.1  72.8±7.5   53.4±12.2  60.5±8.9   81.8   86.1  73.9  79.4±12.8
     walker2d-medium-expert    102.2±2.3  107.6±0.5  99.8±21.3  108.2±0.8  110.1  109.5 109.6 91.0±10.8

@@ -23,7 +23,7 @@ from cwbc.reports.report import File, Picture, ReportDocument
 from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import evaluated_in_words
 from cwbc.system.errors import InputError
-from cwbc.system.formatting import counted, span
+from cwbc.system.formatting import counted, listed, span
 
 _MARKS = {"supported": "+", "contradicted": "−", "inconclusive": "?"}
 
@@ -130,7 +130,8 @@ def report(
     item = extent.item
     title = f"{item.place} – {item.shows}"
     exhibits, claims = item.exhibits(evidence), judged(item.claims, evidence)
-    finding, remarks = headline(extent, claims), [*extent.remarks(datasets), *evidence.broken]
+    finding = headline(extent, claims)
+    remarks = [*extent.remarks(datasets), *training_steps(results), *evidence.broken]
     verdicts = [VERDICTS] if item.variants else []
     lines, shown, values = [f"# {finding}", "", *remarks, *verdicts, ""], [], []
     for claim in claims:
@@ -161,6 +162,15 @@ def report(
         files={"claims.md": File("\n".join(lines) + "\n", "the claims and their verdicts")},
     )
     return about_grid(report, results, datasets), claims
+
+
+def training_steps(results: Results) -> list[str]:
+    """The remark that methods were trained for different numbers of steps, where they were."""
+    trained: dict[int, dict[str, None]] = {}  # labels by steps, each once
+    for outcome in results.outcomes:
+        trained.setdefault(outcome.cell.training.steps, {})[outcome.cell.label] = None
+    words = [f"{steps:,} of {listed(list(labels))}" for steps, labels in trained.items()]
+    return [f"Training steps: {'; '.join(words)}."] if len(words) > 1 else []
 
 
 def headline(extent: Extent, claims: Sequence[Claim]) -> str:

@@ -61,7 +61,10 @@ def expert_table(
         by_quality: whether there is an average for each kind of data as well.
     """
     theirs = published or PublishedTable("", {})
-    columns = [TableColumn(label, better="higher") for label in labels]
+    open_ended = {each.sweep.method for each in evidence if not each.sweep.takes_target}
+    columns = [
+        TableColumn(label, "without a target" * (label in open_ended), better="higher") for label in labels
+    ]
     columns += [TableColumn(name, "published") for name in others]
     rows = []
     for dataset, methods in evidence.evaluated.items():

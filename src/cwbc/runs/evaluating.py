@@ -38,16 +38,20 @@ def evaluate(
     state for every target and method, so that they are compared on equal terms.
 
     Args:
+        targets: none evaluates methods that choose their target (+q) once, without one.
         progress: called with the number of timesteps done; where episodes take turns, as a fraction of all.
     """
     try:
         wanted = np.unique(np.array([float(target) for target in targets]))
     except (TypeError, ValueError):
-        wanted = np.array([])
-    if not wanted.size or not np.isfinite(wanted).all():
-        raise InputError(f"targets must be at least one finite number; got {targets!r}")
+        wanted = np.array([np.nan])
     spec = policies.spec
-    wanted = wanted if spec.method.is_conditioned else np.zeros(1)  # which the policy does not read
+    learner = spec.method.learner
+    if not np.isfinite(wanted).all() or (learner.needs_target and not wanted.size):
+        raise InputError(f"targets must be at least one finite number; got {targets!r}")
+    shown = wanted
+    if not learner.is_conditioned or not wanted.size:
+        wanted, shown = np.array([learner.open_target(spec.horizon)], np.float64), np.array([np.nan])
     require(episodes >= 1, "episodes", episodes, "at least 1")
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(wanted), episodes)
@@ -72,7 +76,7 @@ def evaluate(
     return Sweep(
         spec.method.name,
         np.asarray(policies.seeds, np.int64),
-        wanted if spec.method.is_conditioned else np.array([np.nan]),
+        shown,
         rollouts.returns.reshape(shape),
         rollouts.lengths.reshape(shape),
     )

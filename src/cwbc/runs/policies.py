@@ -153,9 +153,10 @@ class Policies:
 
     def sweep_in_words(self, targets: int, episodes: int) -> str:
         """An evaluation of these policies, such as "5 target returns, 100 episodes"."""
-        conditioned = self.spec.method.is_conditioned
-        rows = len(self.seeds) * (targets if conditioned else 1) * episodes
-        return f"{f'{targets} target returns' if conditioned else 'unconditioned'}, {rows:,} episodes"
+        how, count = f"{targets} target returns", targets
+        if not self.spec.method.is_conditioned or not targets:
+            how, count = "without a target" if self.spec.method.is_conditioned else "unconditioned", 1
+        return f"{how}, {len(self.seeds) * count * episodes:,} episodes"
 
     @classmethod
     def load(cls, run: str | os.PathLike[str]) -> Policies:

@@ -227,8 +227,11 @@ class RunDirectory:
             "targets": evaluated,
             "episodes": sweep.returns.shape[2],
         }
-        now = {"seeds": sorted(self.config()["seeds"]), "environment": environment, "episodes": episodes}
-        return in_words(differences(was, {**now, "targets": targets if sweep.takes_target else evaluated}))
+        config = self.config()
+        now = {"seeds": sorted(config["seeds"]), "environment": environment, "episodes": episodes}
+        # Without targets are the results of methods that take none, and of those that may choose theirs.
+        takes_target = sweep.takes_target or (targets and config["method"].get("learner") == "TargetChoice")
+        return in_words(differences(was, {**now, "targets": targets if takes_target else evaluated}))
 
     def _changes(self, config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
         """The settings in which the run, if there is one, differs from `config`: was and now, by name."""
