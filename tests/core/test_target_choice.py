@@ -151,8 +151,18 @@ def test_the_method_is_described_in_json_and_refuses_what_it_cannot_use() -> Non
 
 
 def test_candidates_do_not_depend_on_the_unit_of_the_rewards() -> None:
-    one, other = (parse("rvs+q").fit(line(*WALKS, unit=unit)).learner for unit in (1.0, 2.0**20))
+    rare = (*[WALKS[0]] * 4, WALKS[2])  # one of five reaches the goal
+    one, other = (parse("rvs+q").fit(line(*rare, unit=unit)).learner for unit in (1.0, 2.0**20))
     np.testing.assert_array_equal(one.numbers["candidates"], other.numbers["candidates"])
     assert isinstance(one, TargetChoice)
-    wider = dataclasses.replace(one, candidate_reach=2.0, highest_average=None).fit(line(*WALKS))
+    wider = dataclasses.replace(one, candidate_reach=2.0, highest_average=None).fit(line(*rare))
     assert wider.numbers["candidates"][-1] > one.numbers["candidates"][-1]
+
+
+def test_candidates_exceed_the_best_return_only_where_good_episodes_are_rare() -> None:
+    for walks, exceed in ((WALKS, False), ((*[WALKS[0]] * 4, WALKS[2]), True)):
+        data = line(*walks)
+        learner = parse("rvs+q").fit(data).learner
+        assert isinstance(learner, TargetChoice)
+        assert learner.highest_average is not None
+        assert (learner.highest_average > data.best / data.horizon) == exceed

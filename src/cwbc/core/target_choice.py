@@ -64,7 +64,8 @@ class TargetChoice(Learner):
         candidates: targets that compete at every step (default: 32).
         compared: of them, those that compete in the critics' own target (default: 8).
         lowest_candidate: quantile of the returns at which candidates begin (default: 0.5, the median).
-        candidate_reach: how far candidates exceed the best return, in ranges of returns (default: 0.5).
+        candidate_reach: how far candidates exceed the best return, in distances from the upper quartile of the
+            returns to the best (default: 1.5).
         critic_learning_rate: learning rate of the critics (default: 3e-4).
         discount: gamma, discount of later rewards (default: 0.99).
         target_rate: tau, rate at which slow copies follow their networks (default: 0.005).
@@ -78,7 +79,7 @@ class TargetChoice(Learner):
     candidates: int = 32
     compared: int = 8
     lowest_candidate: float = 0.5
-    candidate_reach: float = 0.5
+    candidate_reach: float = 1.5
     critic_learning_rate: float = 3e-4
     discount: float = 0.99
     target_rate: float = 0.005
@@ -139,10 +140,13 @@ class TargetChoice(Learner):
 
     def fit(self, data: Trajectories) -> TargetChoice:
         critics.check_data(data)
-        spread = (data.best - data.lowest) or abs(data.best)
+        lowest, upper = np.quantile(data.returns, [self.lowest_candidate, 0.75])
+        # Beyond the best return there is room where good episodes are rare; where they are common, candidates
+        # far above them mislead the critics.
+        highest = data.best + self.candidate_reach * (data.best - upper)
         fitted = {
-            "lowest_average": float(np.quantile(data.returns, self.lowest_candidate)) / data.horizon,
-            "highest_average": (data.best + self.candidate_reach * spread) / data.horizon,
+            "lowest_average": float(lowest) / data.horizon,
+            "highest_average": float(highest) / data.horizon,
             "reward_scale": critics.reward_scale(data),
         }
         missing: dict[str, Any] = {
@@ -152,7 +156,7 @@ class TargetChoice(Learner):
 
     def open_target(self, horizon: int) -> float:
         lowest, highest = self._range()
-        return horizon * (highest + _OPEN * (highest - lowest))
+        return horizon * (highest + _OPEN * ((highest - lowest) or abs(highest)))
 
     def window(self, training: Training) -> int:
         return max(self.base.window(training), 2)
