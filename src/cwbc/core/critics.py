@@ -40,9 +40,7 @@ class TransitionBatch:
     next_observations: jax.Array  # [row, dimension]
     next_actions: jax.Array  # [row, dimension] as logged
     continues: jax.Array  # [row] 0 where the episode terminated, else 1
-    weights: (
-        jax.Array
-    )  # [row] in the mean of a loss; 0 past the end, and where truncation hides the next step
+    weights: jax.Array  # [row] in the mean of a loss; 0 past the end and where the next step is unknown
 
     @classmethod
     def of(cls, window: Window, every: int = 1) -> TransitionBatch:
@@ -75,9 +73,8 @@ class ValueBased(Learner, Protocol):
     target_rate: float
     reward_scale: float | None
 
-    return_per_step: ClassVar[float] = (
-        1.0  # of the scaled rewards: the range of returns, over an episode of H steps
-    )
+    # The range of returns in scaled rewards, per step of an episode of H steps.
+    return_per_step: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         for name, value in self._numeric().items():

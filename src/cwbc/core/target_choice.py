@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from cwbc.core.policy_spec import PolicySpec
     from cwbc.core.sampling import RandomNumbers, Window
 
-_EVERY = (
-    4  # transition of a window that the critics learn: neighbours are alike, and candidates multiply them
-)
+# Transition of a window that the critics learn: neighbours are alike, and candidates multiply them.
+_EVERY = 4
 _OPEN = 10.0  # without a target, this many ranges of candidates above them all: it never limits any
 _MOST = 1024  # candidates
 
@@ -64,8 +63,8 @@ class TargetChoice(Learner):
         candidates: targets that compete at every step (default: 32).
         compared: of them, those that compete in the critics' own target (default: 8).
         lowest_candidate: quantile of the returns at which candidates begin (default: 0.5, the median).
-        candidate_reach: how far candidates exceed the best return, in distances from the upper quartile of the
-            returns to the best (default: 1.5).
+        candidate_reach: candidates exceed the best return by so many times its distance to the third quartile
+            (default: 1.5).
         critic_learning_rate: learning rate of the critics (default: 3e-4).
         discount: gamma, discount of later rewards (default: 0.99).
         target_rate: tau, rate at which slow copies follow their networks (default: 0.005).
