@@ -20,8 +20,8 @@ from cwbc.system.errors import InputError, unknown
 Subject = Callable[[], Iterator[Row]]
 
 CPU = (
-    "start", "limits", "step", "regularizer", "simulation", "sweep", "making", "loading", "importing",
-    "growth-step", "growth-files",
+    "start", "limits", "step", "critics", "regularizer", "simulation", "sweep", "making", "loading",
+    "importing", "growth-step", "growth-files",
 )  # fmt: skip
 GPU = ("limits", "training", "streaming", "sweep", "growth")
 
@@ -99,6 +99,7 @@ def _cpu_subjects() -> dict[str, Subject]:
         "start": start.cpu_start,
         "limits": limits.cpu_limits,
         "step": training.cpu_step,
+        "critics": training.cpu_critics,
         "regularizer": training.cpu_regularizer,
         "simulation": evaluation.cpu_simulation,
         "sweep": evaluation.cpu_sweep,

@@ -13,8 +13,11 @@ from benchmarks.inputs import Trainee, logged
 from benchmarks.rows import Row
 from benchmarks.timing import seconds, side_by_side
 from cwbc.core import sampling
+from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.cloning import Cloning
-from cwbc.core.methods import Preset
+from cwbc.core.critics import CRITICS
+from cwbc.core.layers import Parameters
+from cwbc.core.methods import Preset, Training
 from cwbc.core.networks import MLP
 from cwbc.core.policy_spec import PolicySpec
 
@@ -64,6 +67,45 @@ def cpu_step() -> Iterator[Row]:
         more_is_better=True,
     )
     yield Row("RvS step, paper size: time", 1e3 * ours / rvs.chunk, "ms")
+
+
+def critic_operations(spec: PolicySpec, batch_size: int) -> float:
+    """Additions and multiplications of the matrix products in one update of TD3+BC, of one seed."""
+    learner = spec.method.learner
+    assert isinstance(learner, ActorCritic)
+    state = jax.eval_shape(lambda key: learner.initialize(spec, Training(), key), jax.random.key(0))
+
+    def weights(network: Parameters, layers: int) -> float:
+        return sum(network[f"layer{i}"]["weight"].size for i in range(layers))
+
+    layers = learner.network.layers + 1
+    actor, critics = (weights(network, layers) for network in (state.parameters, state.critics))
+    first_of_actor, first_of_critics = (weights(network, 1) for network in (state.parameters, state.critics))
+    # The values to learn, the critics forward and backward; at times the actor, through the first critic.
+    update = 2.0 * (actor + critics) + 6.0 * critics - 2.0 * first_of_critics
+    of_actor = 6.0 * actor - 2.0 * first_of_actor + 4.0 * critics / CRITICS
+    return batch_size * (update + of_actor / learner.policy_delay)
+
+
+def cpu_critics() -> Iterator[Row]:
+    """An update of TD3+BC against as many plain matrix products of the same sizes."""
+    td3bc = Trainee("td3bc", logged(100_000), "paper", chunk=200)
+    rows, learner = td3bc.training.batch_size, td3bc.spec.method.learner
+    assert isinstance(learner, ActorCritic)
+    width = learner.network.width
+    work = td3bc.chunk * critic_operations(td3bc.spec, rows)
+    plain, plain_work = limits.products((rows, width), width, "float32", 8 * td3bc.chunk)
+    ours, limit = side_by_side(td3bc.train, plain, repeats=11)
+    yield Row(
+        "td3bc update, batch 256, width 256",
+        work / ours / 1e9,
+        "GFLOP/s",
+        plain_work / limit / 1e9,
+        "plain product",
+        promise=0.7,
+        more_is_better=True,
+    )
+    yield Row("td3bc update: time", 1e3 * ours / td3bc.chunk, "ms")
 
 
 def cpu_regularizer() -> Iterator[Row]:

@@ -57,8 +57,9 @@ def test_it_stitches_and_a_low_target_limits_it(policies: Policies) -> None:
     assert policies.sweep_in_words(0, 10) == "without a target, 20 episodes"
 
 
-def test_a_transformer_takes_it_too() -> None:
-    found = trained("dt+q", steps=500)
+@pytest.mark.parametrize("name", ["dt+q", "rvs+qr"])
+def test_other_methods_stitch_too(name: str) -> None:
+    found = trained(name, steps=500)
     target = found.spec.method.learner.open_target(found.spec.horizon)
     assert target is not None
     assert evaluate(found, "cwbc-line-v0", [target], episodes=1).returns.mean() == GOAL
@@ -132,6 +133,25 @@ def test_goals_and_gradients_of_the_critics_are_those_of_numpy() -> None:
 
     gradients = jax.grad(learner.critic_loss)(ensemble, spec, batch.transitions, found)
     close(gradients, differences(loss, in_float64(ensemble)))
+
+
+def test_the_value_of_its_own_predictions_is_a_part_of_the_loss() -> None:
+    # From one state, -1 was logged nine times in ten and 1 else, where the reward is the action.
+    count, ends = 200, np.ones(200, bool)
+    actions = np.where(np.arange(count) % 10 == 0, 1.0, -1.0)[:, None]
+    data = from_arrays("bandit", np.ones((count, 1)), actions, actions[:, 0], ends, ~ends)
+    predicted = []
+    for name in ("rvs+q", "rvs+qr"):
+        method, settings = small(name, steps=300, batch_size=32, learning_rate=1e-3, context=2)
+        spec = PolicySpec.fit(method, data, settings)
+        found = train(data, method, settings, (0,))
+        learner = spec.method.learner
+        assert isinstance(learner, TargetChoice)
+        policy = found.policy()
+        policy.begin(-1.0)
+        predicted.append(float(policy.act(np.ones(1))[0]))
+    assert predicted[0] == pytest.approx(-1, abs=0.1)  # cloned: what returned -1
+    assert predicted[1] > predicted[0] + 0.2  # drawn towards what is worth more
 
 
 def test_the_method_is_described_in_json_and_refuses_what_it_cannot_use() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -217,7 +217,18 @@ class Cloning(Learner):
             sampled=sampled,
         )
 
-    def update(self, spec: PolicySpec, training: Training, numbers: CloningNumbers) -> Update:
+    def update(
+        self,
+        spec: PolicySpec,
+        training: Training,
+        numbers: CloningNumbers,
+        added_loss: Callable[[jax.Array], jax.Array] | None = None,
+    ) -> Update:
+        """The functions of one update.
+
+        Args:
+            added_loss: of the encoded predictions [window, step, size], added to the loss.
+        """
         transform = self._transformation(training, numbers)
 
         def prepare(parameters: Parameters) -> Parameters:
@@ -227,7 +238,7 @@ class Cloning(Learner):
             state, prepared = carried
 
             def objective(parameters: Parameters, prepared: Parameters) -> tuple[jax.Array, Metrics]:
-                return self.losses(spec, parameters | prepared, batch)
+                return self.losses(spec, parameters | prepared, batch, added_loss)
 
             gradient = jax.grad(objective, argnums=(0, 1), has_aux=True)
             (direct, through), metrics = gradient(state.parameters, prepared)
@@ -241,7 +252,11 @@ class Cloning(Learner):
         return (lambda state: (state, prepare(state.parameters))), step, (lambda carried: carried[0])
 
     def losses(
-        self, spec: PolicySpec, parameters: Parameters, batch: CloningBatch
+        self,
+        spec: PolicySpec,
+        parameters: Parameters,
+        batch: CloningBatch,
+        added_loss: Callable[[jax.Array], jax.Array] | None = None,
     ) -> tuple[jax.Array, Metrics]:
         """The total loss of a batch, its parts, and metrics of the predictions' health."""
         encoded = spec.actions.encode(batch.actions)
@@ -250,11 +265,13 @@ class Cloning(Learner):
         prediction = jnp.sum(parts[: batch.sampled])
         predicted = spec.actions.encode(spec.actions.choose(outputs[: batch.sampled]))
         health = _health(predicted, encoded[: batch.sampled], batch.weights[: batch.sampled])
-        if self.regularizer is None:
-            return prediction, {"loss": prediction, "prediction": prediction, **health}
-        conservative = jnp.sum(parts[batch.sampled :])
-        total = prediction + batch.coefficient * conservative
-        return total, {"loss": total, "prediction": prediction, "conservative": conservative, **health}
+        total, metrics = prediction, {"prediction": prediction, **health}
+        if self.regularizer is not None:
+            metrics["conservative"] = jnp.sum(parts[batch.sampled :])
+            total += batch.coefficient * metrics["conservative"]
+        if added_loss is not None:
+            total += added_loss(predicted)
+        return total, {"loss": total, **metrics}
 
     def operations(self, spec: PolicySpec, training: Training, parameters: int) -> float:
         steps = training.batch_size * training.context * (2 if self.regularizer else 1)

@@ -134,6 +134,8 @@ _BASES: Mapping[str, Learner] = {
 # What each part adds to a base: a way to sample, or a field of the learner.
 _WEIGHTINGS: Mapping[str, Weighting] = {"w": ByReturn(), "f": TopFraction()}
 _FIELDS: Mapping[str, Mapping[str, Any]] = {"c": {"regularizer": Conservative()}}
+# Parts with which a critic chooses the target: the weight of its values in the loss of what it chooses from.
+_CHOICES: Mapping[str, float] = {"q": 0.0, "qr": 1.0}
 # The paper's CWBC: the transformer is conservative by itself, so it only has the weighting.
 _CWBC: Mapping[str, tuple[str, ...]] = {
     "bc": ("w", "c"),
@@ -161,21 +163,21 @@ def parse(name: str) -> Method:
     base, *written = [*_ALIASES.get(first, first).split("+"), *rest]
     if base not in _BASES:
         raise unknown("method", name, [*METHODS, *_BASES])
-    learner, weighting, chooses = _BASES[base], None, False
+    learner, weighting, choice = _BASES[base], None, None
     parts = [each for word in written for each in (_CWBC.get(base, ()) if word == "cwbc" else (word,))]
     for part in parts:
         if part in _WEIGHTINGS:
             if weighting not in (None, _WEIGHTINGS[part]):
                 raise InputError(f"method {name!r}: +w and +f are two weightings; take one of them")
             weighting = _WEIGHTINGS[part]
-        elif part == "q" and isinstance(learner, Cloning):
-            chooses = True
+        elif part in _CHOICES and isinstance(learner, Cloning):
+            choice = _CHOICES[part]
         elif part in _FIELDS and all(hasattr(learner, name) for name in _FIELDS[part]):
             learner = dataclasses.replace(learner, **_FIELDS[part])  # type: ignore[type-var]
         else:
             raise unknown("method", name, METHODS)
-    if chooses and isinstance(learner, Cloning):
-        learner = TargetChoice(learner, MLP(256, 2))
+    if choice is not None and isinstance(learner, Cloning):
+        learner = TargetChoice(learner, MLP(256, 2), value_coefficient=choice)
     return Method(name.lower(), learner, weighting or ByLength())
 
 

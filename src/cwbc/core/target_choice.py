@@ -1,4 +1,4 @@
-"""A return-conditioned policy whose target is chosen by a critic, anew at every step [+q]."""
+"""A return-conditioned policy whose target is chosen by a critic, anew at every step [+q, +qr]."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TargetChoiceBatch:
 
 @dataclasses.dataclass(frozen=True)
 class TargetChoice(Learner):
-    """Cloning, and critics of the policy that takes the best of its actions at several targets [+q].
+    """Cloning, and critics of the policy that takes the best of its actions at several targets [+q, +qr].
 
     Candidates are averages per step, evenly spaced: at step t, such a target is a return-to-go of H - t times
     the average. Where a target is given, none exceeds what remains of it.
@@ -68,6 +68,7 @@ class TargetChoice(Learner):
         critic_learning_rate: learning rate of the critics (default: 3e-4).
         discount: gamma, discount of later rewards (default: 0.99).
         target_rate: tau, rate at which slow copies follow their networks (default: 0.005).
+        value_coefficient: weight of Q / mean |Q| in the base's loss (default: 0 for +q, 1 for +qr).
         lowest_average: lowest candidate, as a return per step (default: fitted to the data).
         highest_average: highest candidate, as a return per step (default: fitted to the data).
         reward_scale: factor of the rewards (default: H / (best - lowest return)).
@@ -82,6 +83,7 @@ class TargetChoice(Learner):
     critic_learning_rate: float = 3e-4
     discount: float = 0.99
     target_rate: float = 0.005
+    value_coefficient: float = 0.0
     lowest_average: float | None = None
     highest_average: float | None = None
     reward_scale: float | None = None
@@ -94,6 +96,7 @@ class TargetChoice(Learner):
         for name in ("lowest_candidate", "discount"):
             require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
+        require(self.value_coefficient >= 0, "value_coefficient", self.value_coefficient, "at least 0")
 
     @property
     def looks_back(self) -> bool:
@@ -114,11 +117,13 @@ class TargetChoice(Learner):
 
     @property
     def form(self) -> TargetChoice:
-        return TargetChoice(self.base.form, self.network, self.candidates, self.compared)
+        form = TargetChoice(self.base.form, self.network, self.candidates, self.compared)
+        return dataclasses.replace(form, value_coefficient=float(self.value_coefficient > 0))
 
     @property
     def numbers(self) -> dict[str, Any]:
-        rates = {name: getattr(self, name) for name in ("critic_learning_rate", "discount", "target_rate")}
+        names = ("critic_learning_rate", "discount", "target_rate", "value_coefficient")
+        rates = {name: getattr(self, name) for name in names}
         sets = {name: self._averages(getattr(self, name)) for name in ("candidates", "compared")}
         own = {name: jnp.asarray(value, jnp.float32) for name, value in (rates | sets).items()}
         return {"base": self.base.numbers, **own}
@@ -184,7 +189,7 @@ class TargetChoice(Learner):
         return TargetChoiceBatch(cloned, TransitionBatch.of(window, _EVERY))
 
     def update(self, spec: PolicySpec, training: Training, numbers: Any) -> Update:
-        base_carried, base_step, base_state = self.base.update(spec, training, numbers["base"])
+        base_carried, _, base_state = self.base.update(spec, training, numbers["base"])
 
         def rounded(parameters: Parameters) -> Parameters:
             return critics.hidden_in(training.precision, parameters)
@@ -197,6 +202,12 @@ class TargetChoice(Learner):
 
         def step(carry: tuple[Any, TargetChoiceState], batch: TargetChoiceBatch) -> tuple[Any, Metrics]:
             base, state = carry
+
+            def value_loss(predicted: jax.Array) -> jax.Array:
+                return self.value_loss(rounded(state.parameters["critics"]), batch, predicted, numbers)
+
+            added_loss = value_loss if self.value_coefficient else None
+            _, base_step, _ = self.base.update(spec, training, numbers["base"], added_loss)
             base, metrics = base_step(base, batch.cloned)
             cloned: CloningState = base_state(base)
             acting = cloned.parameters | self.base.prepared(cloned.parameters, training.precision)
@@ -259,6 +270,16 @@ class TargetChoice(Learner):
         """The squared errors of all critics, summed."""
         values = self.values(ensemble, batch.observations, spec.actions.encode(batch.actions))
         return jnp.sum(jnp.square(values - goals) * batch.weights)
+
+    def value_loss(
+        self, ensemble: Parameters, batch: TargetChoiceBatch, predicted: jax.Array, numbers: Any
+    ) -> jax.Array:
+        """What the base's loss gains from the value of its own predictions [window, step, size] [+qr]."""
+        now = batch.transitions
+        actions = predicted[:, :-1:_EVERY].reshape(len(now.weights), -1)
+        values = self.values(ensemble, now.observations, actions).mean(axis=0)
+        size = jax.lax.stop_gradient(jnp.sum(jnp.abs(values) * now.weights))
+        return -numbers["value_coefficient"] * jnp.sum(values * now.weights) / size
 
     def values(self, ensemble: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
         """Q of each critic for encoded actions. [critic, row]"""
