@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     # A Gymnasium id; an environment, in which episodes run one after another; or a function that creates one.
     Environment = str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]
 
+_ATARI = "ALE/"
 _MAZES = "cwbc.envs.mazes"  # registers "d4rl/..." with Gymnasium when it is imported
 _allowed: set[str] = set()  # modules that were named by the user, not by a file
 
@@ -48,6 +49,10 @@ def make(environment: Environment, count: int) -> Simulator:
             )
         if robot := locomotion.ROBOTS.get(environment):
             return locomotion.Locomotion(robot, count)
+        if environment.startswith(_ATARI):
+            from cwbc.envs import atari
+
+            return atari.Atari(environment, count)
     importlib.import_module(_MAZES)  # always, so that an unknown name is compared with theirs
     from cwbc.envs import gymnasium_copies
 
@@ -58,7 +63,9 @@ def is_batched(environment: Environment) -> bool:
     """Whether many copies of an environment are simulated together."""
     from cwbc.envs import locomotion
 
-    return isinstance(environment, str) and environment in locomotion.ROBOTS
+    return isinstance(environment, str) and (
+        environment in locomotion.ROBOTS or environment.startswith(_ATARI)
+    )
 
 
 def takes_turns(environment: Environment) -> TypeGuard[gymnasium.Env[Any, Any]]:
@@ -86,6 +93,10 @@ def time_limit(environment: str) -> int | None:
     """The time limit of a registered environment, or None where it is not known."""
     import gymnasium
 
+    if environment.startswith(_ATARI):
+        from cwbc.envs import atari
+
+        return atari.Game.of(environment).horizon
     if not _may_import(environment):
         return None
     module, _, name = environment.rpartition(":")
