@@ -38,6 +38,7 @@ from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
 NAMES = ("td3bc", "rebrac", "iql", "cql")
+CQL = {"layers": 2, "sampled_actions": 4}  # compiled faster
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,7 +49,7 @@ def test_it_stitches_what_no_logged_trajectory_does(name: str) -> None:
     # The actor must leave the mean of the logged actions.
     weaker = {
         "iql": {"advantage_temperature": 20.0, "expectile": 0.9},
-        "cql": {"conservative_weight": 1.0},
+        "cql": CQL | {"conservative_weight": 1.0},
     }.get(name, {"actor_penalty": 0.05})
     method, settings = small(name, discount=0.9, steps=800, **weaker)
     policies = train(data, method, settings, (0, 1))
@@ -68,7 +69,7 @@ def test_it_finds_the_best_action_among_bad_ones(name: str) -> None:
     rewards = -np.abs(actions - 0.5)
     ends = np.ones(400, bool)
     data = from_arrays("bandit", np.ones((400, 1)), actions[:, None], rewards, ends, ~ends)
-    options = {"iql": {"advantage_temperature": 20.0}, "cql": {"conservative_weight": 0.1}}.get(
+    options = {"iql": {"advantage_temperature": 20.0}, "cql": CQL | {"conservative_weight": 0.1}}.get(
         name, {"actor_penalty": 0.1, "value_coefficient": 1.0}
     )
     method, settings = small(name, steps=1000, **options)

@@ -158,7 +158,7 @@ def metrics(directory: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize(("name", "first"), [("rvs+w+c", 30), ("rvs", 40), ("dt", 30)])
+@pytest.mark.parametrize(("name", "first"), [("rvs+w+c", 30), ("rvs", 40), ("dt", 40)])
 def test_a_finished_run_is_trained_on_as_one_longer_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: int
 ) -> None:
