@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
-from cwbc.data.checks import NOTHING_TO_LEARN
+from cwbc.data.checks import equal_returns
 from cwbc.data.statistics import DatasetStatistics as Statistics
 from cwbc.system.formatting import PERCENT, amount, counted, percent
 
@@ -30,11 +30,8 @@ def _on_episodes(s: Statistics) -> Iterator[str]:
         wrong = "If that is wrong, check how the episode ends are marked"
         right = "if it is right, dt has no past to attend to, and rvs is enough"
         yield f"Every episode is a single step. {wrong}; {right}."
-    if s.returns.equal:
-        about = "" if s.returns.min == s.returns.best else "about "
-        who = "The only episode returns" if s.episodes == 1 else f"All {s.episodes:,} episodes return"
-        why = f"no return is better or worse than another, so {NOTHING_TO_LEARN}"
-        yield f"{who} {about}{amount(s.returns.best)}: {why}. Plain bc is the right choice."
+    for issue in equal_returns(s.returns.min, s.returns.best, s.episodes):
+        yield f"{issue.what.capitalize()}: {issue.remedy}."
     if s.episodes < FEW_EPISODES:
         count = counted(s.episodes, "episode")
         yield f"Only {count}: percentiles, bins and all that is learned rest on very little."
