@@ -179,8 +179,10 @@ class DatasetStatistics:
             mean, size = float(p @ data.returns), float(1 / np.square(p).sum())
             return SamplingStatistics(mean, size, float(p[_in_top(data)].sum()), tuple(in_bins))
 
-        higher = np.percentile(data.returns, weighting.temperature_percentile, method="higher")
-        source: Literal["percentile", "return range"] = "percentile" if higher < data.best else "return range"
+        gap = data.best - np.percentile(data.returns, weighting.temperature_percentile, method="higher")
+        source: Literal["percentile", "return range"] = (
+            "percentile" if gap > data.tolerance else "return range"
+        )
         task = data.task
         low, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
         facts = "name environment episodes steps unfinished_steps horizon time_limit discrete"
