@@ -15,10 +15,7 @@ from cwbc.system.errors import InputError, UnavailableError
 
 
 def fitted(recording: Recording, acting: bool = False) -> Recording:
-    """The recording with the actions of its environment; other dimensions are an error in it.
-
-    When `acting`, the environment is needed: one that is not available here is refused.
-    """
+    """The recording with its environment's actions, or an issue; when `acting`, these are needed."""
     data, environment = recording.data, recording.data.environment
     issues = list(recording.issues)
     if environment is None:
