@@ -57,6 +57,7 @@ def array_table(source: str, arrays: Mapping[str, Any], stored: int | None = Non
         with np.errstate(over="ignore", invalid="ignore"):  # inf, which the checks report
             # h5py narrows wide numbers while reading, so that the wide copy never exists.
             read = [(a if dtype is None or a.dtype == dtype else a.astype(dtype))[()] for a in chosen]
+        report(sum(array.size for array in read))
         if dtype is np.uint8:
             return read[0]
         matrices = [array.reshape(len(array), -1) for array in read]
