@@ -55,9 +55,8 @@ def compare(
 ) -> None:
     """Refuse what does not have the dimensions of the environment."""
     kinds = {True: "discrete actions", False: "action dimensions"}
-    actions_fit = discrete == simulator.discrete and (
-        action_size <= simulator.action_size if discrete else action_size == simulator.action_size
-    )
+    fewer = discrete and action_size < simulator.action_size
+    actions_fit = discrete == simulator.discrete and (fewer or action_size == simulator.action_size)
     if observation_size != simulator.observation_size or not actions_fit:
         raise InputError(
             f"{what} does not fit {environment}: it has {observation_size} observation dimensions and "
