@@ -8,6 +8,7 @@ import math
 import mmap
 import os
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -126,17 +127,13 @@ def _read_environment(path: Path, file: h5py.File) -> str | None:
 def _heaps_are_whole(path: Path) -> bool:
     """Whether each object in the text heaps has a size: without one, the library would loop forever."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-
-        def number(at: int, size: int) -> int:
-            return int.from_bytes(content[at : at + size], "little")
-
         at = content.find(_HEAP)
         while at >= 0:
-            place, end = at + 16, at + number(at + 8, 8)
+            place, end = at + 16, at + struct.unpack_from("<Q", content, at + 8)[0]
             if not place <= end <= len(content):
                 return False
             while place + 16 <= end:
-                index, size = number(place, 2), number(place + 8, 8)
+                index, size = struct.unpack_from("<H6xQ", content, place)
                 taken = 16 + (size + 7) // 8 * 8 if index else size  # number 0 is free space
                 if taken < 16 or place + taken > end:
                     return False
