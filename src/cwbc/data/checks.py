@@ -51,11 +51,6 @@ class Recording:
         return self.data
 
 
-def has_images(data: Trajectories) -> bool:
-    """Whether observations are images, uint8 [step, height, width, channel]."""
-    return data.observations.ndim > 2
-
-
 def dimension_names(data: Trajectories, of: Literal["observation", "action"]) -> tuple[str, ...]:
     """The name of each dimension of observations or actions; images and discrete actions have one."""
     given: tuple[str, ...] = getattr(data, f"{of}_names")
@@ -132,7 +127,7 @@ def _errors(recording: Recording) -> Iterator[Issue]:
 def _float_columns(recording: Recording) -> Iterator[tuple[tuple[str, ...], NDArray[Any]]]:
     """The names and values [step, dimension] of observations, actions and rewards that are no integers."""
     data = recording.data
-    if not has_images(data):
+    if not data.has_images:
         yield dimension_names(data, "observation"), data.observations
     if not data.discrete:
         yield dimension_names(data, "action"), data.actions
@@ -156,9 +151,9 @@ def _warnings(recording: Recording) -> Iterator[Issue]:
     if data.rewards.min() == data.rewards.max():
         reward, remedy = origin.reward_name, "a return is then only the episode's length"
         yield Issue("warning", f"{reward} is {data.rewards[0]:g} in every row", remedy, reward, data.steps)
-    yield from _images(data) if has_images(data) else _constant_observations(data)
+    yield from _images(data) if data.has_images else _constant_observations(data)
     yield from _sentinels(recording)
-    if not origin.in_order and not has_images(data):
+    if not origin.in_order and not data.has_images:
         yield from _repeated_rows(recording)
 
 

@@ -12,7 +12,7 @@ from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ConditionSc
 from cwbc.core.regularizers import Conservative
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByLength, ByReturn
-from cwbc.data.checks import LengthStatistics, are_equal, dimension_names, has_images
+from cwbc.data.checks import LengthStatistics, are_equal, dimension_names
 
 PERCENTS = (0, 5, 25, 50, 75, 90, 95, 100)
 TOP = 0.1  # the fraction of the return range below the best that is called the top
@@ -171,7 +171,7 @@ class DatasetStatistics:
     def of(cls, data: Trajectories, weighting: ByReturn, regularizer: Conservative) -> DatasetStatistics:
         """The statistics of a dataset, with the effect of these two choices."""
         bins = weighting.bins if data.lowest < data.best else 1  # one when all returns are equal
-        member, images = weighting.members(data), has_images(data)
+        member, images = weighting.members(data), data.has_images
         vectors = data.observations.reshape(-1, 1) if images else data.observations
 
         def sampling(p: NDArray[np.float64]) -> SamplingStatistics:

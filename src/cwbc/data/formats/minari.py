@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import compatibility
-from cwbc.data.checks import Recording, has_images
+from cwbc.data.checks import Recording
 from cwbc.data.formats.hdf5 import check_arrays
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.data.issues import Issue, Origin
@@ -234,7 +234,7 @@ def _write(data: Trajectories, path: Path, dataset_id: str) -> None:
     pixels, vector = spaces.Box(0, 255, shape, np.uint8), spaces.Box(-np.inf, np.inf, shape, np.float32)
     storage = MinariStorage.new(
         path,
-        observation_space=pixels if has_images(data) else vector,
+        observation_space=pixels if data.has_images else vector,
         action_space=_action_space(data),
         env_spec=_specification(data),
         data_format="hdf5",
