@@ -180,7 +180,9 @@ def test_a_name_that_is_taken(tmp_path: Path, capsys: Said) -> None:
     assert "'../mine' is not a name for a dataset" in capsys.readouterr().err
     write(tmp_path / "my logs 1.csv", columns())
     assert run("data", "import", "my logs 1.csv") == 2
-    assert "'my logs 1' cannot be the name of a dataset; choose one with --name" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "'my logs 1' is not a name for a dataset" in err
+    assert "choose another one (of an import, with --name)" in err
 
 
 # Checks

@@ -66,7 +66,7 @@ def test_advice_is_short_and_ends_with_a_command(data: Trajectories) -> None:
 
 def test_equal_returns_are_for_bc() -> None:
     text = said(lasting(*[5] * 30))
-    assert "All 30 episodes return 5: no return is better or worse than another" in text
+    assert "All 30 episodes return 5: conditioning on the return has nothing to learn; plain bc" in text
     assert "Next: `cwbc train logged bc`" in text
     assert "Next: `cwbc compare logged bc`" in said(known(*[5] * 30))
     for word in ("eighting", "regularizer", "Near the best"):

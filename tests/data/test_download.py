@@ -17,10 +17,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
+from unittest import mock
 
 import pytest
 from hosts import Answer, Host, serving
 
+from cwbc.data import download as network
 from cwbc.data.download import discard, download
 from cwbc.system.errors import InputError
 
@@ -65,8 +67,16 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return noted
 
 
+def fetch(
+    url: str, path: Path, *, attempts: int = 5, pause: float = 0.01, timeout: float = 5.0, **given: Any
+) -> None:
+    """Download with limits of our own."""
+    with mock.patch.multiple(network, _ATTEMPTS=attempts, _PAUSE=pause, _TIMEOUT=timeout):
+        download(url, path, **given)
+
+
 def get(host: Host, path: Path, **settings: Any) -> None:
-    download(host.url, path, **({"pause": 0.01, "timeout": 5.0} | settings))
+    fetch(host.url, path, **settings)
 
 
 def refused(*parts: str) -> Any:
@@ -142,7 +152,7 @@ def test_a_drop_before_the_answer_is_tried_again(host: Host, path: Path, waits: 
     with refused(
         url, "Connection refused; nothing arrived", "try again later", "--url URL", "CWBC_D4RL_MIRROR"
     ):
-        download(url, path, attempts=3)
+        fetch(url, path, attempts=3, pause=1.0)
     assert waits == [1, 2]
 
 
@@ -359,7 +369,7 @@ def test_a_server_that_never_answers(path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         with refused("nothing came for 0.1 s"):
-            download(url, path, timeout=0.1, attempts=2, pause=0.01)
+            fetch(url, path, timeout=0.1, attempts=2)
 
 
 @pytest.mark.parametrize("length", [True, False])

@@ -15,7 +15,7 @@ from cwbc.core.regularizers import Conservative
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn
 from cwbc.data import load, read, store
-from cwbc.data.checks import Recording, has_images
+from cwbc.data.checks import Recording
 from cwbc.data.formats import hdf5, minari
 from cwbc.data.formats.arrays import from_arrays
 from cwbc.data.issues import Origin
@@ -168,5 +168,5 @@ def test_statistics_of_images_are_one_row() -> None:
     assert (pixels.name, pixels.min, pixels.max) == ("observations", FRAMES.min(), FRAMES.max())
     assert (pixels.mean, pixels.std) == pytest.approx((FRAMES.mean(), FRAMES.std()))
     assert found.image_shape == (10, 10, 3)
-    assert has_images(data)
-    assert not has_images(dataclasses.replace(data, observations=np.zeros((STEPS, 2), np.float32)))
+    assert data.has_images
+    assert not dataclasses.replace(data, observations=np.zeros((STEPS, 2), np.float32)).has_images

@@ -166,6 +166,7 @@ def test_equal_returns_are_one_bin() -> None:
     [
         (range(101), ByReturn(), 10, "percentile"),
         ([0] * 90 + [1] * 10, ByReturn(), 0.1, "return range"),
+        ([0] * 90 + [1 - 1e-7] * 5 + [1] * 5, ByReturn(), 0.1, "return range"),  # a tie but for rounding
         (range(101), ByReturn(temperature=7.0), 7, "given"),
     ],
 )

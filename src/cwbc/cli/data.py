@@ -216,8 +216,6 @@ class ImportDataset:
             store.check_name(self.name, self.overwrite)
         recording = _read(self.path, self.table, session)
         data = dataclasses.replace(recording.data, name=self.name or recording.data.name)
-        if self.name is None and not store.is_name(data.name):
-            raise InputError(f"{data.name!r} cannot be the name of a dataset; choose one with --name")
         store.check_name(data.name, self.overwrite)
         if is_reserved(data.name):
             raise InputError(f"{data.name} is the name of another dataset; choose another --name")

@@ -116,7 +116,8 @@ class Plan:
         data = recording.data
         warnings = [] if recording.stored else recording.warnings()
         if recording.stored and any(method.is_conditioned for method, _ in self.methods):
-            warnings += checks.equal_returns(data)  # shown when it was imported, but not why it matters here
+            # Shown when it was imported, but not why it matters here.
+            warnings += checks.equal_returns(data.lowest, data.best, data.episodes)
         session.show(data)
         for warning in warnings:
             session.warn(warning.sentence())

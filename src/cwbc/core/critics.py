@@ -127,7 +127,7 @@ def check_data(data: Trajectories) -> None:
     both = f"{data.name} has {{}}; bc, rvs, dt and dt-concat take both"
     if data.discrete:
         raise InputError(f"value-based methods take continuous actions, {both.format('discrete ones')}")
-    if data.observations.ndim > 2:
+    if data.has_images:
         raise InputError(f"value-based methods take vector observations, {both.format('images')}")
 
 

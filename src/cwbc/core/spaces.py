@@ -137,7 +137,7 @@ ObservationSpace = Vector | Image
 
 def observation_space(data: Trajectories, frame_stack: int) -> ObservationSpace:
     """The space of a dataset's observations; only images are stacked."""
-    if data.observations.ndim > 2:
+    if data.has_images:
         height, width, channels = data.observations.shape[1:]
         return Image(height, width, channels, frame_stack)
     mean, std = data.observation_statistics

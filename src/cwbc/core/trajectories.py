@@ -59,6 +59,10 @@ class Trajectories:
         return self.actions.ndim == 1
 
     @property
+    def has_images(self) -> bool:
+        return self.observations.ndim > 2
+
+    @property
     def action_size(self) -> int:
         """Dimensions of a continuous action, or the number of discrete ones."""
         if not self.discrete:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCES", "activity", "is_reserved", "load", "read", "stored_name"]
 
-NO_ENVIRONMENT = "none"
 _HDF5, _NPZ, _PARQUET, _CSV = "hdf5:read", "arrays:read_npz", "arrow:read_parquet", "arrow:read_csv"
 _SIGNATURES = {b"\x89HDF": _HDF5, b"PAR1": _PARQUET, b"PK\x03\x04": _NPZ, b"PK\x05\x06": _NPZ}
 _SUFFIXES = {
@@ -71,7 +70,7 @@ def read(
     if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
         raise InputError(f"--time-limit {time_limit} is shorter than an episode of {longest} steps")
     known = data.environment if environment is None else environment
-    known = None if known == NO_ENVIRONMENT else known
+    known = None if known == "none" else known
     limit = time_limit or (data.time_limit if known == data.environment else None)
     limit = limit or (envs.time_limit(known) if known else None)
     if recording.origin.only_done and limit:  # an episode that reached the limit was truncated by it

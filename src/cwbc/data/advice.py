@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
-from cwbc.data.checks import NOTHING_TO_LEARN
+from cwbc.data.checks import equal_returns
 from cwbc.data.statistics import DatasetStatistics as Statistics
 from cwbc.system.formatting import PERCENT, amount, counted, percent
 
@@ -27,21 +27,15 @@ def advice(statistics: Statistics, dataset: str | None = None) -> list[str]:
 
 def _on_episodes(s: Statistics) -> Iterator[str]:
     if s.lengths.max == 1:
-        wrong = "If that is wrong, check how the episode ends are marked"
-        right = "if it is right, dt has no past to attend to, and rvs is enough"
-        yield f"Every episode is a single step. {wrong}; {right}."
-    if s.returns.equal:
-        about = "" if s.returns.min == s.returns.best else "about "
-        who = "The only episode returns" if s.episodes == 1 else f"All {s.episodes:,} episodes return"
-        why = f"no return is better or worse than another, so {NOTHING_TO_LEARN}"
-        yield f"{who} {about}{amount(s.returns.best)}: {why}. Plain bc is the right choice."
+        right = "If they are, dt has no past to attend to, and rvs is enough"
+        yield f"Every episode is a single step. Are the episode ends marked correctly? {right}."
+    for issue in equal_returns(s.returns.min, s.returns.best, s.episodes):
+        yield f"{issue.what.capitalize()}: {issue.remedy}."
     if s.episodes < FEW_EPISODES:
-        count = counted(s.episodes, "episode")
-        yield f"Only {count}: percentiles, bins and all that is learned rest on very little."
+        yield f"Only {counted(s.episodes, 'episode')}: percentiles, bins and policies rest on very little."
     unfinished = s.unfinished_steps / (s.steps + s.unfinished_steps)
     if unfinished >= MISSING_ENDS:
-        excluded = f"{_fraction(unfinished)} of the steps are excluded, as no episode end follows them"
-        yield f"{excluded}. Are ends missing in the source?"
+        yield f"{_fraction(unfinished)} of the steps are excluded: no episode end follows. Are ends missing?"
 
 
 def _on_sampling(s: Statistics) -> Iterator[str]:

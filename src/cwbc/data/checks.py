@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories, blocks
 from cwbc.data.issues import DataError, Issue, Origin
+from cwbc.system.formatting import amount
 
 MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of integer, such as a customer's number
 _MANY_ACTIONS = 30  # discrete actions beyond which integers are rather a quantity
 _MANY_ENDS, _NEARLY_ALL = 10, 0.95  # terminations at one step that are no coincidence
-NOTHING_TO_LEARN = "conditioning on the return has nothing to learn"
 _ROUNDING = 1e-5  # an action of 1 may be stored as 1.000001
 # What often stands for a missing value, with either sign: 999, 9999, ..., 1e5, 1e6, ..., limits of types.
 _SENTINELS = np.array(
@@ -51,11 +51,6 @@ class Recording:
         return self.data
 
 
-def has_images(data: Trajectories) -> bool:
-    """Whether observations are images, uint8 [step, height, width, channel]."""
-    return data.observations.ndim > 2
-
-
 def dimension_names(data: Trajectories, of: Literal["observation", "action"]) -> tuple[str, ...]:
     """The name of each dimension of observations or actions; images and discrete actions have one."""
     given: tuple[str, ...] = getattr(data, f"{of}_names")
@@ -63,13 +58,13 @@ def dimension_names(data: Trajectories, of: Literal["observation", "action"]) ->
     return given or (tuple(f"{of}s[{i}]" for i in range(shape[1])) if len(shape) == 2 else (f"{of}s",))
 
 
-def equal_returns(data: Trajectories) -> Iterator[Issue]:
+def equal_returns(lowest: float, best: float, episodes: int) -> Iterator[Issue]:
     """A warning where all returns are the same."""
-    if are_equal(data.lowest, data.best):
-        about = "" if data.lowest == data.best else "about "
-        what = f"all {data.episodes:,} episodes return {about}{data.best:.4g}"
-        what = f"the only episode returns {data.best:.4g}" if data.episodes == 1 else what
-        yield Issue("warning", what, f"{NOTHING_TO_LEARN}; plain bc is the right choice")
+    if are_equal(lowest, best):
+        who = "the only episode returns" if episodes == 1 else f"all {episodes:,} episodes return"
+        what = f"{who} {'' if lowest == best else 'about '}{amount(best)}"
+        remedy = "conditioning on the return has nothing to learn; plain bc is the right choice"
+        yield Issue("warning", what, remedy)
 
 
 def are_equal(lowest: float, best: float) -> bool:
@@ -132,7 +127,7 @@ def _errors(recording: Recording) -> Iterator[Issue]:
 def _float_columns(recording: Recording) -> Iterator[tuple[tuple[str, ...], NDArray[Any]]]:
     """The names and values [step, dimension] of observations, actions and rewards that are no integers."""
     data = recording.data
-    if not has_images(data):
+    if not data.has_images:
         yield dimension_names(data, "observation"), data.observations
     if not data.discrete:
         yield dimension_names(data, "action"), data.actions
@@ -141,7 +136,7 @@ def _float_columns(recording: Recording) -> Iterator[tuple[tuple[str, ...], NDAr
 
 def _warnings(recording: Recording) -> Iterator[Issue]:
     data, origin = recording.data, recording.origin
-    yield from equal_returns(data)
+    yield from equal_returns(data.lowest, data.best, data.episodes)
     yield from _discrete_actions(data) if data.discrete else _continuous_actions(recording)
     if (short := np.flatnonzero(data.lengths == 1)).size:
         what = f"{len(short):,} of {data.episodes:,} episodes have one step"
@@ -156,9 +151,9 @@ def _warnings(recording: Recording) -> Iterator[Issue]:
     if data.rewards.min() == data.rewards.max():
         reward, remedy = origin.reward_name, "a return is then only the episode's length"
         yield Issue("warning", f"{reward} is {data.rewards[0]:g} in every row", remedy, reward, data.steps)
-    yield from _images(data) if has_images(data) else _constant_observations(data)
+    yield from _images(data) if data.has_images else _constant_observations(data)
     yield from _sentinels(recording)
-    if not origin.in_order and not has_images(data):
+    if not origin.in_order and not data.has_images:
         yield from _repeated_rows(recording)
 
 

@@ -15,10 +15,7 @@ from cwbc.system.errors import InputError, UnavailableError
 
 
 def fitted(recording: Recording, acting: bool = False) -> Recording:
-    """The recording with the actions of its environment; other dimensions are an error in it.
-
-    When `acting`, the environment is needed: one that is not available here is refused.
-    """
+    """The recording with its environment's actions, or an issue; when `acting`, these are needed."""
     data, environment = recording.data, recording.data.environment
     issues = list(recording.issues)
     if environment is None:
@@ -58,9 +55,8 @@ def compare(
 ) -> None:
     """Refuse what does not have the dimensions of the environment."""
     kinds = {True: "discrete actions", False: "action dimensions"}
-    actions_fit = discrete == simulator.discrete and (
-        action_size <= simulator.action_size if discrete else action_size == simulator.action_size
-    )
+    fewer = discrete and action_size < simulator.action_size
+    actions_fit = discrete == simulator.discrete and (fewer or action_size == simulator.action_size)
     if observation_size != simulator.observation_size or not actions_fit:
         raise InputError(
             f"{what} does not fit {environment}: it has {observation_size} observation dimensions and "

@@ -72,8 +72,7 @@ def _download(
             file_hash = hashlib.file_digest(file, "sha256").hexdigest()
         try:
             data = read(published, part).trusted()
-            hashes = (first.download_hash, first.content_hash) if first else ()
-            if first and file_hash not in hashes and data.content_hash not in hashes:
+            if first and {file_hash, data.content_hash}.isdisjoint((first.download_hash, first.content_hash)):
                 which = f"that was downloaded first, on {first.created[:10]} from {first.source}"
                 remedy = f"run `cwbc data remove {published.name}` before downloading it"
                 raise InputError(

@@ -26,6 +26,9 @@ from cwbc.system.typed_json import decode
 if TYPE_CHECKING:
     from cwbc.system.progress import Progress
 
+_ATTEMPTS = 5  # that may fail in a row without progress
+_PAUSE = 1.0  # seconds before the second of them; it doubles with each
+_TIMEOUT = 30.0  # seconds without a byte, or with hardly any, after which an attempt has failed
 _BLOCK = 1 << 20  # bytes: the most in memory at once, and the least that counts as progress
 _LONGEST_WAIT = 60.0  # seconds between two attempts, even where a server requests more
 _SLOWEST = 1 << 10  # bytes per second, averaged over the timeout; any slower, and a file takes days
@@ -35,32 +38,20 @@ _clock = time.monotonic
 _ELSEWHERE = "give another address with --url URL, or a mirror of the host in CWBC_D4RL_MIRROR"
 
 
-def download(
-    url: str,
-    path: Path,
-    progress: Progress | None = None,
-    *,
-    attempts: int = 5,
-    pause: float = 1.0,
-    timeout: float = 30.0,
-    most: int = MOST,
-) -> None:
+def download(url: str, path: Path, progress: Progress | None = None, most: int = MOST) -> None:
     """Complete the file at `path` to what `url` serves, resuming an interrupted transfer.
 
     A note beside it (`path` + ".json") identifies the resource; it stays, even after success, until
     `discard(path)`, so that a kill before the caller has used the file costs no second transfer.
 
     Args:
-        attempts: how many in a row may fail without progress.
-        pause: seconds before the second of them; it doubles with each, up to a minute.
-        timeout: seconds without a byte, or with hardly any, after which an attempt has failed.
         most: bytes beyond which it cannot be the expected file.
     """
     url = _address(url)
     furthest = failures = 0
     while True:
         try:
-            return _attempt(url, path, progress or (lambda done, total: None), timeout, most)
+            return _attempt(url, path, progress or (lambda done, total: None), most)
         except _InterruptedError as error:
             failures += 1
             # Only a block beyond every earlier attempt is progress: a server that starts over each time, or
@@ -68,13 +59,13 @@ def download(
             arrived = path.stat().st_size if path.exists() else 0
             if arrived >= furthest + _BLOCK:
                 furthest, failures = arrived, 0
-            if failures >= attempts:
+            if failures >= _ATTEMPTS:
                 part, have = _part(url, path)
                 whole = f" of {part.total:,}" if part and part.total else ""
                 rest = f"{have:,}{whole} bytes arrived: the same command resumes the download"
                 nothing = f"nothing arrived that can be resumed: try again later, or {_ELSEWHERE}"
                 raise InputError(f"{url}: {error}; {rest if part else nothing}") from error
-            time.sleep(min(max(pause * 2 ** max(failures - 1, 0), error.wait), _LONGEST_WAIT))
+            time.sleep(min(max(_PAUSE * 2 ** max(failures - 1, 0), error.wait), _LONGEST_WAIT))
 
 
 def discard(path: Path) -> None:
@@ -87,6 +78,10 @@ class _InterruptedError(Exception):
     """A failed attempt after which another one may succeed."""
 
     def __init__(self, reason: object, wait: float = 0.0) -> None:
+        if isinstance(reason, TimeoutError):
+            reason = f"nothing came for {_TIMEOUT:g} s"
+        elif isinstance(reason, http.client.IncompleteRead):
+            reason = "the connection ended too early"
         super().__init__(str(reason) or type(reason).__name__)
         self.wait = wait  # seconds that the server requested
 
@@ -127,16 +122,16 @@ def _part(url: str, path: Path) -> tuple[_Resource | None, int]:
     return (part, have) if part.url == url and (begun or have == part.total) else (None, 0)
 
 
-def _attempt(url: str, path: Path, report: Progress, timeout: float, most: int) -> None:
+def _attempt(url: str, path: Path, report: Progress, most: int) -> None:
     """Receive the rest of a file, or all of it."""
     part, have = _part(url, path)
     if part and have == part.total:
-        _receive(None, path, have, part, report, timeout, most)  # synced: a kill may have come before it was
+        _receive(None, path, have, part, report, most)  # synced: a kill may have come before it was
         return
     headers = {"Accept-Encoding": "identity", "User-Agent": "cwbc"}
     if part and part.validator:
         headers |= {"Range": f"bytes={have}-", "If-Range": part.validator}
-    with _opened(urllib.request.Request(url, headers=headers), timeout) as response:
+    with _opened(urllib.request.Request(url, headers=headers)) as response:
         encoding = response.headers["Content-Encoding"] or "identity"
         if encoding != "identity":
             raise _refused(url, f"comes compressed ({encoding}), though requested uncompressed")
@@ -147,15 +142,15 @@ def _attempt(url: str, path: Path, report: Progress, timeout: float, most: int) 
         if not part:
             discard(path)
             raise _InterruptedError("the server has another file now than the one downloaded in part")
-        _receive(response, path, have, part, report, timeout, most)
+        _receive(response, path, have, part, report, most)
 
 
-def _opened(request: urllib.request.Request, timeout: float) -> Any:
+def _opened(request: urllib.request.Request) -> Any:
     url, local = request.full_url, request.type == "file"
     if local:
         check_regular(Path(urllib.request.url2pathname(request.selector)))
     try:
-        return urllib.request.build_opener(_Redirects).open(request, timeout=timeout)
+        return urllib.request.build_opener(_Redirects).open(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
         if error.code == 416:
             return error
@@ -174,18 +169,11 @@ def _opened(request: urllib.request.Request, timeout: float) -> Any:
         reason = getattr(error, "reason", error)
         if local:
             raise _refused(url, f"cannot be read: {reason}") from error
-        raise _interrupted(reason, timeout) from error
+        raise _InterruptedError(reason) from error
 
 
 def _refused(url: str, what: str) -> InputError:
     return InputError(f"{url} {what}; {_ELSEWHERE}")
-
-
-def _interrupted(reason: object, timeout: float) -> _InterruptedError:
-    if isinstance(reason, TimeoutError):
-        return _InterruptedError(f"nothing came for {timeout:g} s")
-    early = isinstance(reason, http.client.IncompleteRead)
-    return _InterruptedError("the connection ended too early" if early else reason)
 
 
 def _start(url: str, path: Path, headers: Message) -> _Resource:
@@ -201,9 +189,7 @@ def _start(url: str, path: Path, headers: Message) -> _Resource:
     return resource
 
 
-def _receive(
-    response: Any, path: Path, done: int, part: _Resource, report: Progress, timeout: float, most: int
-) -> None:
+def _receive(response: Any, path: Path, done: int, part: _Resource, report: Progress, most: int) -> None:
     """Append what arrives to the file, and sync it to disk; `done` bytes are there already."""
     total = part.total
     with _appending(path) as file:
@@ -217,14 +203,14 @@ def _receive(
                 # Not read(): it waits for all of the size, and a slow line would show nothing for minutes.
                 block = response.read1(_BLOCK if total is None else min(_BLOCK, total - done))
             except (OSError, http.client.HTTPException) as error:
-                raise _interrupted(error, timeout) from error
+                raise _InterruptedError(error) from error
             if not block:
                 break
             file.write(block)
             file.flush()  # reported bytes survive a kill
             done += len(block)
             report(done, total)
-            if (passed := _clock() - since) >= timeout:
+            if (passed := _clock() - since) >= _TIMEOUT:
                 if done - before < _SLOWEST * passed:
                     raise _InterruptedError(f"only {done - before:,} bytes came in {passed:.0f} s")
                 since, before = _clock(), done

@@ -40,12 +40,7 @@ class DatasetSpec:
 
     @classmethod
     def of(cls, name: str, size: str | int = DEFAULT_SIZE, folder: Path | None = None) -> DatasetSpec:
-        """The checked specification.
-
-        Args:
-            size: steps, or "full".
-            folder: of trained behaviour policies; without it, `name` is one of the catalogue.
-        """
+        """The specification of a size in steps or "full", from the behaviours in `folder` or our own."""
         from cwbc.behaviours import snapshots
         from cwbc.data import is_reserved
 
@@ -84,11 +79,11 @@ class DatasetSpec:
 
         # The place first: if it is taken or not writable, nothing has been generated in vain.
         with store.place(self.name, overwrite=True, wait=True) as folder:
-            if not overwrite and (stored := self.stored()) is not None:
-                return stored
-            if not overwrite and (other := store.find(self.name)) is not None:
-                has = f"there is a dataset {self.name} of {other.steps:,} steps already"
-                raise InputError(f"{has}, from `{other.source}`; --overwrite replaces it")
+            if not overwrite and (found := store.find(self.name)) is not None:
+                if stored := self.stored():
+                    return stored
+                has = f"there is a dataset {self.name} of {found.steps:,} steps already"
+                raise InputError(f"{has}, from `{found.source}`; --overwrite replaces it")
             update = None if progress is None else lambda done: progress(min(done, self.size), self.size)
             data = recipes.generate(self.series, self.name, self.quality, self.size, update)
             data = data.described(time_limit=envs.time_limit(self.series.environment))

@@ -1,7 +1,4 @@
-"""Minari's datasets: those in Minari's own folder, and downloads from its remote.
-
-Finding them needs no package of Minari's; downloading uses the minari package itself.
-"""
+"""Minari's datasets: those in its own folder, which need no package of its, and downloads from its remote."""
 
 from __future__ import annotations
 

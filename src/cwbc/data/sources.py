@@ -1,7 +1,4 @@
-"""The interface of everything that datasets come from: the store, generators, downloads, files.
-
-To add a source: write a module with a `SOURCE`, and add it to the list in `cwbc/data/__init__.py`.
-"""
+"""The interface of everything that datasets come from: the store, generators, downloads, files."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ConditionSc
 from cwbc.core.regularizers import Conservative
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByLength, ByReturn
-from cwbc.data.checks import LengthStatistics, are_equal, dimension_names, has_images
+from cwbc.data.checks import LengthStatistics, are_equal, dimension_names
 
 PERCENTS = (0, 5, 25, 50, 75, 90, 95, 100)
 TOP = 0.1  # the fraction of the return range below the best that is called the top
@@ -125,13 +125,13 @@ class NoiseStatistics:
     def of(cls, data: Trajectories, regularizer: Conservative) -> NoiseStatistics:
         fitted, selected = regularizer.fit(data), regularizer.selected(data)
         assert fitted.noise is not None  # fit sets it
-        source: Literal["published", "return range"] = "published" if data.task.noise else "return range"
+        published, given = bool(data.task.noise), regularizer.noise is not None
         return cls(
             threshold=float(np.percentile(data.returns, regularizer.percentile)),
             episodes=int(selected.sum()),
             min_return=float(data.returns[selected].min()),
             noise=fitted.noise,
-            noise_source=source if regularizer.noise is None else "given",
+            noise_source="given" if given else "published" if published else "return range",
             max_target=data.best + fitted.width,
         )
 
@@ -171,7 +171,7 @@ class DatasetStatistics:
     def of(cls, data: Trajectories, weighting: ByReturn, regularizer: Conservative) -> DatasetStatistics:
         """The statistics of a dataset, with the effect of these two choices."""
         bins = weighting.bins if data.lowest < data.best else 1  # one when all returns are equal
-        member, images = weighting.members(data), has_images(data)
+        member, images = weighting.members(data), data.has_images
         vectors = data.observations.reshape(-1, 1) if images else data.observations
 
         def sampling(p: NDArray[np.float64]) -> SamplingStatistics:
@@ -179,8 +179,8 @@ class DatasetStatistics:
             mean, size = float(p @ data.returns), float(1 / np.square(p).sum())
             return SamplingStatistics(mean, size, float(p[_in_top(data)].sum()), tuple(in_bins))
 
-        higher = np.percentile(data.returns, weighting.temperature_percentile, method="higher")
-        source: Literal["percentile", "return range"] = "percentile" if higher < data.best else "return range"
+        top = np.percentile(data.returns, weighting.temperature_percentile, method="higher")
+        ties = data.best - top <= data.tolerance
         task = data.task
         low, mean, best = task.normalize(np.array([data.lowest, data.returns.mean(), data.best])).tolist()
         facts = "name environment episodes steps unfinished_steps horizon time_limit discrete"
@@ -197,7 +197,7 @@ class DatasetStatistics:
             condition=ConditionStatistics.of(data),
             weighting=weighting,
             temperature=float(weighting.resolved_temperature(data.returns)),
-            temperature_source=source if weighting.temperature is None else "given",
+            temperature_source="given" if weighting.temperature else "return range" if ties else "percentile",
             bin_edges=tuple(np.linspace(data.lowest, data.best, bins + 1).tolist()),
             bin_episodes=_counts(member, bins),
             by_length=sampling(ByLength().probabilities(data)),

@@ -130,17 +130,12 @@ def readable(name: str) -> Entry | None:
         return None
 
 
-def is_name(name: str) -> bool:
-    """Whether a dataset can have this name."""
-    return bool(_NAME.fullmatch(name)) and len(name) <= _LONGEST and MANIFEST not in name.split("/")
-
-
 def check_name(name: str, overwrite: bool = False) -> None:
     """Refuse a name that is invalid or taken."""
-    if not is_name(name):
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST or MANIFEST in name.split("/"):
         raise InputError(
             f"{name!r} is not a name for a dataset: it has up to {_LONGEST} letters, digits and ._+- "
-            "in parts divided by /"
+            "in parts divided by /; choose another one (of an import, with --name)"
         )
     folder = root() / name
     if (folder / MANIFEST).exists():

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 class Generic:
     """Copies of one Gymnasium environment with continuous or discrete actions; observations are flattened."""
 
-    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
-
     def __init__(self, environment: Environment, count: int) -> None:
         first, name = _make(environment), describe(environment)
         self.horizon = _horizon(name, first)
@@ -42,6 +40,7 @@ class Generic:
             raise InputError(f"{name} has actions in {actions}; only Box and Discrete are supported")
         self._actions, self.discrete = actions, isinstance(actions, spaces.Discrete)
         self.action_size = spaces.flatdim(actions)
+        self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
         if isinstance(actions, spaces.Box):
             self.action_bounds = (actions.low.reshape(-1), actions.high.reshape(-1))
         self._copies = [first, *(_make(environment) for _ in range(count - 1))]

@@ -28,7 +28,6 @@ _POINT_GOALS = {"umaze": (1, 1), "medium": (6, 6), "large": (7, 9)}
 _RADIUS = 0.5  # of a goal; Gymnasium-Robotics has 0.45
 _ANT_CELL = 4.0  # width of a cell; the point's are 1 wide
 
-
 Floats = NDArray[np.float64]
 Reset = tuple[Floats, dict[str, Any]]
 Step = tuple[Floats, float, bool, bool, dict[str, Any]]

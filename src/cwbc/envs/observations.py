@@ -46,11 +46,7 @@ def flatten(space: Space, observation: Any) -> NDArray[np.floating[Any]]:
 
 
 def flatten_batch(space: Space, observations: Any, count: int) -> NDArray[np.floating[Any]]:
-    """Logged observations, every array of which has one row for each. [count, size]
-
-    Args:
-        observations: an array; for a Dict space a dictionary of arrays, for a Tuple space a tuple of them.
-    """
+    """Logged observations: an array, or a dictionary or tuple of arrays, with one row each. [count, size]"""
     rows = np.empty((count, size(space)), dtype(space))
     column = 0
     for name, part, logged in _parts(space, observations):

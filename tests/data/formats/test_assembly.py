@@ -239,14 +239,15 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
             load(write(tmp_path / f"log.{kind}", empty))
 
 
-def test_reading_tells_its_progress(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "reports"), [("parquet", 9), ("hdf5", 3), ("npz", 3)])
+def test_reading_tells_its_progress(tmp_path: Path, kind: str, reports: int) -> None:
     rows = 150_000
     values = {name: np.resize(column, rows) for name, column in columns(step=None, episode=None).items()}
     told: list[tuple[int, int | None]] = []
-    read(write(tmp_path / "log.parquet", values), progress=lambda done, total: told.append((done, total)))
+    read(write(tmp_path / f"log.{kind}", values), progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (5 * rows, 5 * rows)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert len(told) == 9
+    assert len(told) == reports
 
 
 @pytest.mark.parametrize(

@@ -27,22 +27,12 @@ _KINDS: dict[str, Kind] = {
 }  # fmt: skip
 _LONGEST_HEADER = 1 << 16  # bytes
 
-_Described = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]  # the shape and type of arrays by name
 
-
-def array_table(
-    source: str,
-    described: _Described,
-    fetch: Callable[[str, type | None], NDArray[Any]],
-    stored: int | None = None,
-) -> StepTable:
-    """Arrays with one row per step: each is a column; of two dimensions, a column of lists.
-
-    `fetch` reads one of them; `stored` are the bytes of their file, None where they are in memory.
-    """
-    shapes = (described[name][0] for name in ("rewards", "reward") if name in described)
-    per_step: tuple[int, ...] = next(filter(None, shapes), ())
-    for name, (shape, _) in described.items():
+def array_table(source: str, arrays: Mapping[str, Any], stored: int | None = None) -> StepTable:
+    """Arrays (NumPy's, or like h5py's) with a row per step; `stored` are the bytes of their file, if any."""
+    shapes: dict[str, tuple[int, ...]] = {name: array.shape or () for name, array in arrays.items()}
+    per_step = shapes.get("rewards") or shapes.get("reward") or ()
+    for name, shape in shapes.items():
         if len(per_step) == 2 and len(shape) == 3 and shape[:2] == per_step:
             count = shape[0] * shape[1]
             raise InputError(
@@ -50,22 +40,27 @@ def array_table(
                 f"to ({count}, {shape[2]}) and the rewards to ({count},), and mark the last step of each"
             )
     # The rewards are the surest: there is one per step.
-    rows = per_step[0] if per_step else max((shape[0] for shape, _ in described.values() if shape), default=0)
-    columns = {name: _column(name, *what, rows) for name, what in described.items()}
+    rows = per_step[0] if per_step else max((shape[0] for shape in shapes.values() if shape), default=0)
+    columns = {name: _column(name, shapes[name], array.dtype, rows) for name, array in arrays.items()}
     if stored is not None:
-        used = [(*described[c.name], c.kind) for c in columns.values() if c.kind != "other"]
-        # Every number takes four bytes in memory, but a pixel.
-        size = sum(math.prod(s) * (1 if kind == "image" else max(d.itemsize, 4)) for s, d, kind in used)
-        in_file = sum(math.prod(shape) * dtype.itemsize for shape, dtype, _ in used)
+        size = in_file = 0
+        for name, column in columns.items():
+            if column.kind != "other":
+                count, width = math.prod(shapes[name]), arrays[name].dtype.itemsize
+                in_file += count * width
+                # Every number takes four bytes in memory, but a pixel.
+                size += count * (1 if column.kind == "image" else max(width, 4))
         check_size(source, size, stored, size / max(in_file, 1))
 
     def side_by_side(names: Sequence[str], dtype: type | None, report: Callable[[int], None]) -> NDArray[Any]:
+        chosen = (arrays[name] for name in names)
         with np.errstate(over="ignore", invalid="ignore"):  # inf, which the checks report
-            arrays = [fetch(name, dtype) for name in names]
-            arrays = [array if dtype is None else array.astype(dtype, copy=False) for array in arrays]
+            # h5py narrows wide numbers while reading, so that the wide copy never exists.
+            read = [(a if dtype is None or a.dtype == dtype else a.astype(dtype))[()] for a in chosen]
+        report(sum(array.size for array in read))
         if dtype is np.uint8:
-            return arrays[0]
-        matrices = [array.reshape(len(array), -1) for array in arrays]
+            return read[0]
+        matrices = [array.reshape(len(array), -1) for array in read]
         return matrices[0] if len(matrices) == 1 else np.concatenate(matrices, axis=1)
 
     return StepTable(Origin(source), rows, columns, side_by_side)
@@ -97,40 +92,42 @@ def from_arrays(
         "observations": observations, "actions": actions, "rewards": rewards, "terminals": terminals,
         "timeouts": timeouts,
     }  # fmt: skip
-    arrays = {key: np.asarray(array) for key, array in given.items()}
-    described = {key: (array.shape, array.dtype) for key, array in arrays.items()}
-    recording = assemble(array_table(name, described, lambda key, _: arrays[key]), name)
+    table = array_table(name, {key: np.asarray(array) for key, array in given.items()})
     facts = {"environment": environment, "time_limit": time_limit, "action_count": action_count}
-    return recording.described(name=name, **facts).trusted()
+    return assemble(table, name).described(name=name, **facts).trusted()
 
 
 def read_npz(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
     """The episodes of an NPZ file; Python objects in it are never unpickled."""
     # Not numpy.load: it reads all of an array to find its shape.
     with decoding(path, "NPZ"), zipfile.ZipFile(path) as archive:
-
-        def fetch(key: str, dtype: type | None) -> NDArray[Any]:
-            with archive.open(f"{key}.npy") as member:
-                return np.lib.format.read_array(member, allow_pickle=False)
-
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         if not names:
             excel = any(name.startswith("xl/") for name in archive.namelist())
             what = "is an Excel file; save it as CSV" if excel else "is an archive without arrays in it"
             raise InputError(f"{path} {what}")
-        described = {name.removesuffix(".npy"): _header(archive, name) for name in names}
-        table = array_table(str(path), described, fetch, path.stat().st_size)
+        arrays = {name.removesuffix(".npy"): _ArrayInArchive(archive, name) for name in names}
+        table = array_table(str(path), arrays, path.stat().st_size)
         return assemble(table, path.stem, options, progress)
 
 
-def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The shape and type of an array, without its values."""
-    with archive.open(name) as file:
-        member = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
-    first = np.lib.format.read_magic(member) == (1, 0)  # of versions that differ in the header's length
-    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(member)
-    return tuple(shape), dtype
+class _ArrayInArchive:
+    """An array of an NPZ file, whose values are read when they are needed."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self._archive, self._name = archive, name
+        with archive.open(name) as file:
+            start = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
+        first = np.lib.format.read_magic(start) == (1, 0)  # of versions that differ in the header's length
+        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        self.shape, _, self.dtype = read(start)
+
+    def astype(self, dtype: type) -> NDArray[Any]:
+        return self[()].astype(dtype)
+
+    def __getitem__(self, everything: tuple[()]) -> NDArray[Any]:
+        with self._archive.open(self._name) as member:
+            return np.lib.format.read_array(member, allow_pickle=False)
 
 
 def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) -> StepColumn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -104,8 +103,8 @@ def _names(columns: tuple[StepColumn, ...]) -> tuple[str, ...]:
     """One name per dimension; none for a single column of lists or images."""
     if len(columns) == 1 and columns[0].width is not None:
         return ()
-    names = ([c.name] if c.width is None else [f"{c.name}[{i}]" for i in range(c.width)] for c in columns)
-    return tuple(itertools.chain.from_iterable(names))
+    places = [(c.name, [""] if c.width is None else [f"[{i}]" for i in range(c.width)]) for c in columns]
+    return tuple(name + place for name, each in places for place in each)
 
 
 def _with_numbers(table: StepTable, issues: list[Issue]) -> tuple[StepTable, list[Issue]]:

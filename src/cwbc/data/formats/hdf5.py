@@ -8,12 +8,12 @@ import math
 import mmap
 import os
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.checks import Recording
@@ -39,14 +39,7 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
         arrays = {str(key): file[key] for key in owned if isinstance(file[key], h5py.Dataset)}
         for key, array in arrays.items():
             _check_array(path, key, array.id)
-
-        def fetch(key: str, dtype: type | None) -> NDArray[Any]:
-            array = arrays[key]
-            # Wide numbers are narrowed while reading, so that the wide copy never exists.
-            return (array if dtype is None or array.dtype == dtype else array.astype(dtype))[()]
-
-        described = {key: (array.shape or (), array.dtype) for key, array in arrays.items()}
-        table = array_table(str(path), described, fetch, path.stat().st_size)
+        table = array_table(str(path), arrays, path.stat().st_size)
         recording = assemble(table, path.stem, options, progress)
         return recording.described(environment=_read_environment(path, file))
 
@@ -81,10 +74,7 @@ def write(path: Path, data: Trajectories) -> None:
 
 
 def check_arrays(path: Path, file: h5py.File, unproved: int) -> int:
-    """The bytes that all arrays of a file expand to; refuses arrays that the file does not contain.
-
-    One of up to `unproved` bytes may have fewer in the file, as one that was never written.
-    """
+    """The bytes that all arrays expand to; one of more than `unproved` must be in the file."""
     sizes: list[int] = []
 
     def look(name: bytes, info: Any) -> None:
@@ -137,17 +127,13 @@ def _read_environment(path: Path, file: h5py.File) -> str | None:
 def _heaps_are_whole(path: Path) -> bool:
     """Whether each object in the text heaps has a size: without one, the library would loop forever."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-
-        def number(at: int, size: int) -> int:
-            return int.from_bytes(content[at : at + size], "little")
-
         at = content.find(_HEAP)
         while at >= 0:
-            place, end = at + 16, at + number(at + 8, 8)
+            place, end = at + 16, at + struct.unpack_from("<Q", content, at + 8)[0]
             if not place <= end <= len(content):
                 return False
             while place + 16 <= end:
-                index, size = number(place, 2), number(place + 8, 8)
+                index, size = struct.unpack_from("<H6xQ", content, place)
                 taken = 16 + (size + 7) // 8 * 8 if index else size  # number 0 is free space
                 if taken < 16 or place + taken > end:
                     return False

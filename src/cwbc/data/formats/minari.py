@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import compatibility
-from cwbc.data.checks import Recording, has_images
+from cwbc.data.checks import Recording
 from cwbc.data.formats.hdf5 import check_arrays
 from cwbc.data.formats.protection import check_regular, check_size, decoding
 from cwbc.data.issues import Issue, Origin
@@ -88,7 +88,7 @@ def _read(path: Path, source: str, name: str | None) -> Recording:
                 continue
             steps += count
             check_size(source, 4 * numbers * steps, stored)  # again: many may be the same one in the file
-            with _naming(source, episode["id"]):
+            with _naming(f"{source}, episode {episode['id']}"):
                 blocks.append(_arrays(episode, count, space, action_space))
             labels.append(episode["id"])
     if not labels:
@@ -129,10 +129,8 @@ def _numbers(source: str, space: Any, action_space: Any) -> int:
     if not isinstance(action_space, spaces.Box | spaces.Discrete):
         kind = type(action_space).__name__
         raise InputError(f"{source}: actions are in a {kind} space; Box and Discrete are supported")
-    try:
+    with _naming(source):
         size = observations.size(space)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
     if not 0 < size <= _MOST_NUMBERS:
         supported = f"from 1 to {_MOST_NUMBERS:,} are supported"
         raise InputError(f"{source}: an observation has {size:,} numbers; {supported}")
@@ -152,7 +150,7 @@ def _episodes(
 
     for episode in range(count):  # one by one: of many, Minari takes every batch for an episode
         # Refused is one that Minari would read only partly, or whose damage would crash Python.
-        with _naming(source, episode):
+        with _naming(f"{source}, episode {episode}"):
             dataset = pyarrow.dataset.dataset(
                 storage.data_path / str(episode),
                 format=storage.FORMAT,
@@ -174,11 +172,11 @@ def _episodes(
 
 
 @contextlib.contextmanager
-def _naming(source: str, episode: int) -> Iterator[None]:
+def _naming(place: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{source}, episode {episode}: {error}") from error
+        raise InputError(f"{place}: {error}") from error
 
 
 def _arrays(episode: dict[str, Any], count: int, space: Any, action_space: Any) -> tuple[NDArray[Any], ...]:
@@ -236,7 +234,7 @@ def _write(data: Trajectories, path: Path, dataset_id: str) -> None:
     pixels, vector = spaces.Box(0, 255, shape, np.uint8), spaces.Box(-np.inf, np.inf, shape, np.float32)
     storage = MinariStorage.new(
         path,
-        observation_space=pixels if has_images(data) else vector,
+        observation_space=pixels if data.has_images else vector,
         action_space=_action_space(data),
         env_spec=_specification(data),
         data_format="hdf5",

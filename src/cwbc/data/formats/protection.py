@@ -1,7 +1,4 @@
-"""Protection against damaged and hostile files: a size limit, regular files only, one error for any damage.
-
-In every format, a file of a few kilobytes can stand for more than the memory holds.
-"""
+"""Protection against damaged and hostile files, of which a few kilobytes can expand beyond the memory."""
 
 from __future__ import annotations
 

@@ -18,10 +18,7 @@ _Flags = dict[str, NDArray[np.bool_]]  # [row] by role
 
 
 def segment(table: StepTable, roles: Roles) -> tuple[Origin, dict[str, Any], list[Issue]]:
-    """The episodes of a table, by a column that names them or by flags on their last steps.
-
-    They are where their steps come from, arrays of Trajectories, and issues.
-    """
+    """The origin of a table's episodes, their arrays in Trajectories, and issues."""
     flags = {name: _flags(table, column) for name in _ENDS if (column := getattr(roles, name)) is not None}
     steps = None if roles.step is None else _steps(table, roles.step)
     order: NDArray[np.int64] | None = None
