@@ -15,7 +15,6 @@ from cwbc.cli.options import Dataset, Device, Directory, Flag, Flat, SweepOption
 from cwbc.cli.planning import Plan, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
 from cwbc.core import memory
-from cwbc.core.policy_spec import PolicySpec
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
@@ -61,10 +60,9 @@ class Compare:
             for method, training in plan.methods
         ]
         prepared = prepare(cells, root, plan.notes(session), cache, by_label=True)
-        for cell in cells:
-            spec = PolicySpec.fit(cell.method, data, cell.training)
-            memory.check_evaluation(spec, len(plan.seeds), len(targets), episodes)
-        plan.check(data, [each.directory for each in prepared])
+        for each in prepared:
+            memory.check_evaluation(each.spec, len(plan.seeds), len(targets), episodes)
+        plan.check(prepared[0].dataset, {each.directory: each.spec for each in prepared})
         for each in prepared:
             steps = each.cell.training.steps
             if not (self.training.overwrite or each.run.trains_on(steps)):  # which moves its evaluation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,7 +29,8 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByReturn, TopFraction
 from cwbc.data import checks
 from cwbc.data.checks import Recording
-from cwbc.runs.configuration import configuration
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.runs.configuration import planned_configuration
 from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
@@ -126,13 +127,13 @@ class Plan:
         seeds, kind = counted(len(self.seeds), "seed"), jax.devices()[0].device_kind
         session.say(f"preset {self.preset} ({self.reason}), {seeds}, device {kind}")
 
-    def check(self, data: Trajectories, directories: list[Path]) -> None:
+    def check(self, dataset: DatasetSummary, specs: Mapping[Path, PolicySpec]) -> None:
         """Refuse trainings that do not fit into memory, and directories with other files; overwrite runs."""
         planned = []
-        for directory, (method, training) in zip(directories, self.methods, strict=True):
-            spec = PolicySpec.fit(method, data, training)
+        for (directory, spec), (_, training) in zip(specs.items(), self.methods, strict=True):
             memory.check_training(spec, training, len(self.seeds))
-            planned.append((RunDirectory(directory), configuration(data, spec, training, self.seeds, {})))
+            config = planned_configuration(spec, training, self.seeds, dataset)
+            planned.append((RunDirectory(directory), config))
         for run, config in planned:
             run.check_same(config, self.options.overwrite)
         if self.options.overwrite:

@@ -12,7 +12,9 @@ from tyro.conf import Positional, arg
 from cwbc.cli.options import Dataset, Flat
 from cwbc.cli.planning import Plan, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
+from cwbc.core.policy_spec import PolicySpec
 from cwbc.data import compatibility, read
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.data.store import contained
 from cwbc.grids.preparation import dataset_notes
 from cwbc.runs.run_directory import RunDirectory
@@ -48,7 +50,7 @@ class Train:
         plan.show(recording, session)
         ((method, training),) = plan.methods
         directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")
-        plan.check(data, [directory])
+        plan.check(DatasetSummary.of(data), {directory: PolicySpec.fit(method, data, training)})
         done = show_resuming(method.name, directory, training.steps, session)
         if done < training.steps:
             notes = plan.notes(session) | dataset_notes(self.dataset, recording)

@@ -18,6 +18,7 @@ import jax
 from rich.console import Console
 
 from cwbc.core.device import Place, on_cpu
+from cwbc.core.memory import check_training
 from cwbc.core.training_loop import Interrupted
 from cwbc.data import activity
 from cwbc.grids import preparation
@@ -238,7 +239,8 @@ class _Engine:
             data = self._options.cache.recording(dataset).data  # stays in memory while referred to
             if data.content_hash != cell.dataset.content_hash:
                 raise InputError(f"{dataset} was replaced meanwhile; run the same command again")
-            runs.append(Run(data, cell.cell.method, cell.directory, cell.notes, each.tracking))
+            check_training(cell.spec, first.training, len(first.seeds))
+            runs.append(Run(data, cell.spec, cell.directory, cell.notes, each.tracking))
 
         def progress(step: int) -> None:
             self._show_at(mine, "training", step, steps)
