@@ -18,7 +18,6 @@ from cwbc.core import memory
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
-from cwbc.grids.outcomes import gather
 from cwbc.grids.preparation import DatasetCache, prepare
 from cwbc.runs.finished import check_place
 from cwbc.runs.run_directory import CONFIG, RunDirectory
@@ -28,7 +27,6 @@ from cwbc.system.files import write_atomically
 
 DEMO_STEPS = 5_000  # half of the preset's: enough to see it
 DEMO_DATASET, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
-MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Compare:
 
     dataset: Dataset
     """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
-    methods: MethodNames
+    methods: Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc; such as rvs rvs+cwbc."""
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
     sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
@@ -80,20 +78,20 @@ class Compare:
                 waits=False,
                 cache=cache,
             )
-            results = gather(prepared, settle(prepared, options))
-        for failure in results.failures:
-            session.say(f"failed: {failure}")
-        for outcome in results.outcomes:
-            if plan.trackers and outcome.directory in finished:  # the others were tracked while they trained
+            reasons = settle(prepared, options)
+        for directory, reason in reasons.items():
+            session.say(f"failed: {self.dataset}, {directory.name}: {reason}")
+        evaluated = [each.run for each in prepared if each.directory not in reasons]
+        for run in evaluated:
+            if plan.trackers and run.path in finished:  # the others were tracked while they trained
                 with contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking:
-                    RunDirectory(outcome.directory).track(tracking)
-                    tracking.show(outcome.sweep, outcome.dataset)
-        if results.outcomes:
-            evaluated = [RunDirectory(outcome.directory) for outcome in results.outcomes]
+                    run.track(tracking)
+                    tracking.show(run.sweep(), run.dataset())
+        if evaluated:
             configs = {run.path.name: run.config() for run in evaluated}
             write_atomically(root / CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
             report.write(root, evaluated)
-        return 1 if results.failures else 0
+        return 1 if reasons else 0
 
 
 @dataclasses.dataclass(frozen=True)

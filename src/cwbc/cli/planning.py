@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import jax
 from tyro.conf import arg
 
 from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Trackers, Whole, given, options_of
@@ -36,8 +37,6 @@ from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted
 
-Place = Annotated[Literal["device", "host"] | None, arg(help_behavior_hint="")]
-PresetName = Annotated[Literal["paper", "small"] | None, arg(help_behavior_hint="")]
 # Whose fields are the hyper-parameters of methods.
 METHOD_CHOICES = (
     Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
@@ -58,10 +57,10 @@ class TrainingOptions:
     """Number of seeds (default: 10 with the paper preset, 3 with the small one)."""
     steps: Whole = None
     """Training steps (default: the preset's); more than before continue a finished run."""
-    preset: PresetName = None
+    preset: Annotated[Preset | None, arg(help_behavior_hint="")] = None
     """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
     device: Device = None
-    data_on: Place = None
+    data_on: Annotated[Literal["device", "host"] | None, arg(help_behavior_hint="")] = None
     """Where the dataset is stored; from the host it is streamed (default: the device, if it has room)."""
     env: Environment = None
     """Gymnasium id of the environment, or module:ID of your own (default: the dataset's)."""
@@ -112,8 +111,6 @@ class Plan:
 
     def show(self, recording: Recording, session: Session) -> None:
         """Print the plan, with the warnings about the dataset."""
-        import jax
-
         data = recording.data
         warnings = [] if recording.stored else recording.warnings()
         if recording.stored and any(method.is_conditioned for method, _ in self.methods):

@@ -16,14 +16,12 @@ from cwbc.system.console import PlainConsole
 from cwbc.system.errors import unknown
 from cwbc.system.formatting import amount
 
-Place = Annotated[Positional[str | None], arg(metavar="[TASK|DIR]", help_behavior_hint="")]
-
 
 @dataclasses.dataclass(frozen=True)
 class ShowBehaviours:
     """Show snapshots and their returns: those that come with cwbc, or your own."""
 
-    place: Place = None
+    place: Annotated[Positional[str | None], arg(metavar="[TASK|DIR]", help_behavior_hint="")] = None
     """hopper, walker2d, halfcheetah, or the directory of a training (default: list the three)."""
 
     def run(self, session: Session) -> None:

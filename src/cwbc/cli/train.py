@@ -23,9 +23,6 @@ from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 from cwbc.system.progress import progress
 
-# Several are read as well, so that the error can say that train takes one.
-MethodName = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD", help_behavior_hint="(required)")]
-
 
 @dataclasses.dataclass(frozen=True)
 class Train:
@@ -33,7 +30,8 @@ class Train:
 
     dataset: Dataset
     """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
-    method: MethodName
+    # Several are read as well, so that the error can say that train takes one.
+    method: Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD", help_behavior_hint="(required)")]
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc."""
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
 
