@@ -14,20 +14,19 @@ from tyro.conf import arg
 from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Trackers, Whole, given, options_of
 from cwbc.cli.session import Session
 from cwbc.core import memory
-from cwbc.core.actor_critic import ActorCritic
-from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
-from cwbc.core.cql import ConservativeQ
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
-from cwbc.core.encoders import Convolutions
-from cwbc.core.iql import ImplicitQ
-from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
-from cwbc.core.networks import MLP, Transformer
-from cwbc.core.optimizers import Optimizer
+from cwbc.core.methods import (
+    CONFIGURABLE,
+    DEFAULT_SEEDS,
+    Method,
+    Preset,
+    Training,
+    seeds_of,
+    sized,
+    with_options,
+)  # fmt: skip
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.regularizers import Conservative
-from cwbc.core.target_choice import TargetChoice
 from cwbc.core.trajectories import Trajectories
-from cwbc.core.weighting import ByReturn, TopFraction
 from cwbc.data import checks
 from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
@@ -37,16 +36,10 @@ from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted
 
-# Whose fields are the hyper-parameters of methods.
-METHOD_CHOICES = (
-    Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
-    Conservative, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice,
-)  # fmt: skip
-
 if TYPE_CHECKING:
     Hyperparameters = Any
 else:
-    Hyperparameters = options_of(METHOD_CHOICES, "Hyperparameters", without=("steps",))
+    Hyperparameters = options_of(CONFIGURABLE, "Hyperparameters", without=("steps",))
 
 
 @dataclasses.dataclass(frozen=True)
