@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from cwbc import envs
-from cwbc.cli.options import Directory, Environment, Flag, Flat, Json, Whole, annotated, given, options_of
+from cwbc.cli.options import Directory, Environment, Flag, Flat, Json, Whole, given, options_of
 from cwbc.cli.session import Session
 from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
@@ -33,11 +33,11 @@ Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
 PathName = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")]
 
 if TYPE_CHECKING:
-    Columns = ColumnOptions
+    Columns = Any
     WeightingOptions = Any
     RegularizerOptions = Any
 else:
-    Columns = annotated(ColumnOptions, "COLUMN")
+    Columns = options_of((ColumnOptions,), "Columns", text="COLUMN")
     WeightingOptions = options_of((ByReturn,), "WeightingOptions")
     RegularizerOptions = options_of((Conservative,), "RegularizerOptions", without=("coefficient",))
 
