@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
@@ -188,9 +188,8 @@ class Reproduce:
 
 def _list_items() -> None:
     """Print every item with its name, its contents and its number of cells."""
-    table = Table("item", "in the paper", "cells", "quick", "shows", box=None, pad_edge=False)
-    for column in table.columns[2:4]:
-        column.justify = "right"
+    numbers = (Column(title, justify="right") for title in ("cells", "quick"))
+    table = Table("item", "in the paper", *numbers, "shows", box=None, pad_edge=False)
     for item in ITEMS.values():
         counts = (str(item.count(quick)) for quick in (False, True))
         table.add_row(*map(Text, (item.name, item.place, *counts, item.shows)))
