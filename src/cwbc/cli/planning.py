@@ -15,16 +15,7 @@ from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Tracker
 from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
-from cwbc.core.methods import (
-    CONFIGURABLE,
-    DEFAULT_SEEDS,
-    Method,
-    Preset,
-    Training,
-    seeds_of,
-    sized,
-    with_options,
-)  # fmt: skip
+from cwbc.core.methods import CHOICES, DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import checks
@@ -39,7 +30,7 @@ from cwbc.system.formatting import counted
 if TYPE_CHECKING:
     Hyperparameters = Any
 else:
-    Hyperparameters = options_of(CONFIGURABLE, "Hyperparameters", without=("steps",))
+    Hyperparameters = options_of(CHOICES, "Hyperparameters", without=("steps",))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -159,9 +159,7 @@ def write_results(
     """Write results.csv and summary.json, and a report beside them; if that fails, all old files stay.
 
     Without `report`, that of other results is removed. Nothing is written if `before_replacing` raises.
-
-    Args:
-        evaluated_with: the versions by method.
+    `evaluated_with` has versions by method.
     """
     dataset, recommended = next(iter(methods.values())).dataset, recommend(methods)
     results = results_text([method.sweep for method in methods.values()], dataset.task)
