@@ -32,7 +32,7 @@ from cwbc.runs.policies import Policies
 from cwbc.runs.tracking import Tracking
 from cwbc.runs.training import Run, train_together
 from cwbc.system.errors import DivergenceError, InputError
-from cwbc.system.progress import PLAIN_INTERVAL, TaskProgress, display
+from cwbc.system.progress import TaskProgress, display
 
 # The message of these errors is enough; any other error is shown with its type and line.
 _IN_OWN_WORDS = (DivergenceError, InputError, OSError)
@@ -58,9 +58,9 @@ Show = Callable[[GridProgress], None]
 
 
 @contextlib.contextmanager
-def shown(console: Console, interval: float = PLAIN_INTERVAL) -> Iterator[Show]:
+def shown(console: Console) -> Iterator[Show]:
     """Show a grid while it runs; yields a function that takes its progress."""
-    with display(console, interval=interval) as tasks:
+    with display(console) as tasks:
         yield lambda grid: tasks.show(grid.running, grid.overall, grid.remark)
 
 
