@@ -79,8 +79,9 @@ class Compare:
                 cache=cache,
             )
             reasons = settle(prepared, options)
-        for directory, reason in reasons.items():
-            session.say(f"failed: {self.dataset}, {directory.name}: {reason}")
+        for each in prepared:
+            if each.directory in reasons:
+                session.say(f"failed: {self.dataset}, {each.cell.label}: {reasons[each.directory]}")
         evaluated = [each.run for each in prepared if each.directory not in reasons]
         for run in evaluated:
             if plan.trackers and run.path in finished:  # the others were tracked while they trained

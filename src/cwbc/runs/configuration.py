@@ -47,7 +47,7 @@ _SESSION = {"versions": dict[str, str], "hardware.device": str, "hardware.cores"
 def planned_configuration(
     spec: PolicySpec, settings: Training, seeds: tuple[int, ...], dataset: DatasetSummary
 ) -> dict[str, Any]:
-    """The part of a configuration that is known before a training: what is trained on what."""
+    """The part of a configuration that is known before a training, and before devices are initialized."""
     from cwbc.core.methods import to_json  # imports jax, which reading a finished run does not need
 
     return {
