@@ -119,7 +119,7 @@ def test_a_seed_alone_equals_that_seed_in_a_stack_and_streamed_data_that_on_the_
 def test_methods_that_differ_in_numbers_are_trained_together() -> None:
     other = with_all_options(METHOD, SHORT, {"discount": 0.5, "tau": 0.5, "learning_rate": 0.1})[0]
     assert METHOD.form == other.form
-    runs = [Run(chain_data(), METHOD), Run(chain_data(), other)]
+    runs = [Run(chain_data(), PolicySpec.fit(method, chain_data(), SHORT)) for method in (METHOD, other)]
     together = train_together(runs, SHORT, (0,))
     for method, one in zip((METHOD, other), together, strict=True):
         assert_same(one.parameters, train(chain_data(), method, SHORT, (0,)).parameters)

@@ -13,7 +13,7 @@ from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
 from cwbc.core.cql import ConservativeQ
 from cwbc.core.encoders import Convolutions
 from cwbc.core.iql import ImplicitQ
-from cwbc.core.methods import METHODS, Training, options_of
+from cwbc.core.methods import CHOICES, METHODS, Training, options_of
 from cwbc.core.networks import MLP, Transformer
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.options import documented
@@ -26,7 +26,7 @@ CLASSES = (
     Conservative, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice,
 )  # fmt: skip
 PARTS = {"network", "base"}  # fields with fields of their own
-OPTIONS = documented(CLASSES)
+OPTIONS = documented(CHOICES)
 
 
 @pytest.mark.parametrize("kind", CLASSES)

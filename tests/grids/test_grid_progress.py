@@ -14,10 +14,11 @@ RUNNING = (TaskProgress("training a rvs", 1200, 5000), TaskProgress("evaluating 
 BUSY = GridProgress(5, 2, 1, RUNNING, "waiting")
 
 
-def test_plain_lines_are_few() -> None:
+def test_plain_lines_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     for interval, lines in ((0.0, 3), (1000.0, 1)):
+        monkeypatch.setattr("cwbc.system.progress.PLAIN_INTERVAL", interval)
         stream = io.StringIO()
-        with shown(Console(file=stream), interval) as show:
+        with shown(Console(file=stream)) as show:
             for grid in (GridProgress(5), BUSY, BUSY, BUSY):  # what has not changed is not printed again
                 show(grid)
         printed = stream.getvalue().splitlines()
@@ -45,8 +46,9 @@ def test_a_terminal_shows_what_each_is_doing() -> None:
 def test_the_time_left_goes_by_what_was_finished_since_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr("cwbc.system.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("cwbc.system.progress.PLAIN_INTERVAL", 0.0)
     stream = io.StringIO()
-    with shown(Console(file=stream), 0.0) as show:
+    with shown(Console(file=stream)) as show:
         for seconds, grid in (
             (0, GridProgress(9, remark="reading")),
             (50, GridProgress(9, 3, 0, RUNNING)),  # three were there before

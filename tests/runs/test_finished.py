@@ -16,13 +16,14 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import write_report
 from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.finished import TrainingHistory, check_place, provenance, summary_of, write_results
+from cwbc.runs.finished import TrainingHistory, check_place, provenance, write_results
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 ASKED = ("Hopper-v5", (1000.0, 2000.0), 3)  # environment, targets, episodes
 SWEEP = sweep("rvs", 1400.0, 500.0, 0.0, targets=(1500.0, 3200.0, 6400.0))
+METHODS = evaluated([SWEEP], DATASET)
 TRAINED: dict[str, Any] = {
     "seeds": [0, 1],
     "method": {"weighting": {"kind": "ByLength"}},
@@ -149,9 +150,8 @@ def test_results_are_written_unless_that_is_refused(tmp_path: Path) -> None:
 
         folder = tmp_path / str(refused)
         folder.mkdir()
-        summary = summary_of(evaluated([SWEEP], DATASET), DATASET)
         with contextlib.suppress(KeyboardInterrupt):
-            write_results(folder, [SWEEP], summary, before_replacing=before_replacing)
+            write_results(folder, METHODS, {}, before_replacing=before_replacing)
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     assert written(refused=True) == {}
@@ -162,10 +162,10 @@ def test_results_are_written_unless_that_is_refused(tmp_path: Path) -> None:
 
 def test_other_results_remove_the_report_of_the_earlier_ones(tmp_path: Path) -> None:
     write_report(tmp_path, [SWEEP], DATASET, {})
-    write_results(tmp_path, [SWEEP], summary_of(evaluated([SWEEP], DATASET), DATASET))
+    write_results(tmp_path, METHODS, {})
     assert (tmp_path / "report.html").exists()
     other = dataclasses.replace(SWEEP, returns=SWEEP.returns + 1)
-    write_results(tmp_path, [other], summary_of(evaluated([other], DATASET), DATASET))
+    write_results(tmp_path, evaluated([other], DATASET), {})
     assert {path.name for path in tmp_path.glob("*.*")} == {"results.csv", "summary.json"}
 
 

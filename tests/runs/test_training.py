@@ -24,9 +24,11 @@ from cwbc.cli.main import main
 from cwbc.core import training_loop
 from cwbc.core.conditioning import DEFAULT_SCALE
 from cwbc.core.device import Place
-from cwbc.core.methods import Training
+from cwbc.core.methods import Method, Training
+from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Continuous
 from cwbc.core.training_loop import Interrupted
+from cwbc.core.trajectories import Trajectories
 from cwbc.runs import locks
 from cwbc.runs.policies import Policies, Policy
 from cwbc.runs.run_directory import RunDirectory
@@ -407,12 +409,16 @@ def test_a_killed_command_resumes_and_ends_with_the_same_bits(
     assert not [file for file in killed.iterdir() if file.name.endswith(".tmp")]
 
 
+def run(data: Trajectories, method: Method, place: Path) -> Run:
+    return Run(data, PolicySpec.fit(method, data, SETTINGS), place)
+
+
 def test_methods_trained_together_have_the_files_of_those_trained_alone(tmp_path: Path) -> None:
     data, seeds = toy_data(), (3, 4)
     methods = [tiny("rvs+w+c"), tiny("rvs+c", learning_rate=0.01)]
     places = [tmp_path / str(number) for number in range(len(methods))]
     together = train_together(
-        [Run(data, *each) for each in zip(methods, places, strict=True)], SETTINGS, seeds
+        [run(data, *each) for each in zip(methods, places, strict=True)], SETTINGS, seeds
     )
     for method, place, one in zip(methods, places, together, strict=True):
         alone_in = tmp_path / f"{place.name}-alone"
@@ -426,7 +432,7 @@ def test_runs_that_were_interrupted_together_resume_each_from_its_own_step(tmp_p
     data, seeds = toy_data(), (3,)
     methods = [tiny("rvs+w+c"), tiny("rvs+w+c", learning_rate=0.01)]
     places = [tmp_path / "one", tmp_path / "two"]
-    runs = [Run(data, *each) for each in zip(methods, places, strict=True)]
+    runs = [run(data, *each) for each in zip(methods, places, strict=True)]
     with pytest.raises(Interrupted):
         train_together(runs, SETTINGS, seeds, should_stop=stop_after(2))
     with pytest.raises(Interrupted):  # the second is one chunk further now
@@ -455,7 +461,7 @@ def test_nothing_is_written_once_before_writing_raises(
         if len(files) == 4:
             raise KeyboardInterrupt
 
-    arguments = ([Run(toy_data(), tiny("rvs"), tmp_path)], SETTINGS, (3,))
+    arguments = ([run(toy_data(), tiny("rvs"), tmp_path)], SETTINGS, (3,))
     with pytest.raises(KeyboardInterrupt):
         train_together(*arguments, before_writing=lost_at_the_fourth_write)
     assert contents("*") == files[-1]  # and what was written aside is gone
@@ -471,7 +477,7 @@ def test_two_processes_do_not_train_in_one_run(tmp_path: Path) -> None:
             train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == [locks.FOLDER]
         # The caller of train_together locks the directories.
-        (together,) = train_together([Run(toy_data(), tiny("rvs"), tmp_path)], SETTINGS, (3,))
+        (together,) = train_together([run(toy_data(), tiny("rvs"), tmp_path)], SETTINGS, (3,))
     assert_same(together, train(toy_data(), tiny("rvs"), SETTINGS, (3,), tmp_path))
 
 

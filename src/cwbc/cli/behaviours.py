@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import Positional, arg
 
 from cwbc import envs
-from cwbc.behaviours import snapshots
+from cwbc.behaviours import snapshots, training
 from cwbc.behaviours.sac import SAC
+from cwbc.behaviours.training import BehaviourTraining, checkpointed, resume_step
 from cwbc.cli.options import Count, Device, Directory, Flag, Flat, given, options_of
 from cwbc.cli.session import Session
 from cwbc.cli.snapshots import overview
+from cwbc.core.device import use_device
 from cwbc.system.console import PlainConsole
 from cwbc.system.errors import InputError, require
 from cwbc.system.formatting import amount, counted
-
-Task = Annotated[Positional[str], arg(metavar="TASK", help_behavior_hint="")]
+from cwbc.system.progress import progress
 
 if TYPE_CHECKING:
     LearnerOptions = Any
@@ -33,7 +34,7 @@ else:
 class TrainBehaviours:
     """Train behaviour policies online (SAC), with snapshots from untrained to expert."""
 
-    task: Task
+    task: Annotated[Positional[str], arg(metavar="TASK", help_behavior_hint="")]
     """Gymnasium id of an environment with continuous actions, such as HalfCheetah-v4 or Pendulum-v1."""
     seeds: Count = 1
     """Number of learners, trained side by side (default: 1)."""
@@ -50,11 +51,6 @@ class TrainBehaviours:
 
     def run(self, session: Session) -> None:
         """Train behaviour policies, or resume a training that was interrupted."""
-        from cwbc.behaviours import training
-        from cwbc.behaviours.training import BehaviourTraining, checkpointed, resume_step
-        from cwbc.core.device import use_device
-        from cwbc.system.progress import progress
-
         for name, most in (("seeds", 1000), ("steps", 2**31 - 1), ("episodes", 10_000)):
             value = getattr(self, name)
             require(value >= 1, f"--{name}", value, "at least 1")

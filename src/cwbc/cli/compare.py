@@ -15,11 +15,9 @@ from cwbc.cli.options import Dataset, Device, Directory, Flag, Flat, SweepOption
 from cwbc.cli.planning import Plan, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
 from cwbc.core import memory
-from cwbc.core.policy_spec import PolicySpec
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
-from cwbc.grids.outcomes import gather
 from cwbc.grids.preparation import DatasetCache, prepare
 from cwbc.runs.finished import check_place
 from cwbc.runs.run_directory import CONFIG, RunDirectory
@@ -29,7 +27,6 @@ from cwbc.system.files import write_atomically
 
 DEMO_STEPS = 5_000  # half of the preset's: enough to see it
 DEMO_DATASET, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
-MethodNames = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Compare:
 
     dataset: Dataset
     """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
-    methods: MethodNames
+    methods: Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc; such as rvs rvs+cwbc."""
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
     sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
@@ -61,10 +58,9 @@ class Compare:
             for method, training in plan.methods
         ]
         prepared = prepare(cells, root, plan.notes(session), cache, by_label=True)
-        for cell in cells:
-            spec = PolicySpec.fit(cell.method, data, cell.training)
-            memory.check_evaluation(spec, len(plan.seeds), len(targets), episodes)
-        plan.check(data, [each.directory for each in prepared])
+        for each in prepared:
+            memory.check_evaluation(each.spec, len(plan.seeds), len(targets), episodes)
+        plan.check(prepared[0].dataset, {each.directory: each.spec for each in prepared})
         for each in prepared:
             steps = each.cell.training.steps
             if not (self.training.overwrite or each.run.trains_on(steps)):  # which moves its evaluation
@@ -82,20 +78,21 @@ class Compare:
                 waits=False,
                 cache=cache,
             )
-            results = gather(prepared, settle(prepared, options))
-        for failure in results.failures:
-            session.say(f"failed: {failure}")
-        for outcome in results.outcomes:
-            if plan.trackers and outcome.directory in finished:  # the others were tracked while they trained
+            reasons = settle(prepared, options)
+        for each in prepared:
+            if each.directory in reasons:
+                session.say(f"failed: {self.dataset}, {each.cell.label}: {reasons[each.directory]}")
+        evaluated = [each.run for each in prepared if each.directory not in reasons]
+        for run in evaluated:
+            if plan.trackers and run.path in finished:  # the others were tracked while they trained
                 with contextlib.closing(Tracking(plan.trackers, session.warn)) as tracking:
-                    RunDirectory(outcome.directory).track(tracking)
-                    tracking.show(outcome.sweep, outcome.dataset)
-        if results.outcomes:
-            evaluated = [RunDirectory(outcome.directory) for outcome in results.outcomes]
+                    run.track(tracking)
+                    tracking.show(run.sweep(), run.dataset())
+        if evaluated:
             configs = {run.path.name: run.config() for run in evaluated}
             write_atomically(root / CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
             report.write(root, evaluated)
-        return 1 if results.failures else 0
+        return 1 if reasons else 0
 
 
 @dataclasses.dataclass(frozen=True)

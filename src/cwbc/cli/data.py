@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from cwbc import envs
-from cwbc.cli.options import Directory, Environment, Flag, Flat, Json, Whole, annotated, given, options_of
+from cwbc.cli.options import Directory, Environment, Flag, Flat, Json, Whole, given, options_of
 from cwbc.cli.session import Session
 from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
@@ -30,20 +30,14 @@ from cwbc.system.formatting import counted
 from cwbc.system.progress import gauge
 
 Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
-Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
-Address = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
-Size = Annotated[str | None, arg(metavar="N|full", help_behavior_hint="")]
-File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
-Target = Annotated[str | None, arg(metavar="ID|FILE", aliases=["--out"], help_behavior_hint="")]
 PathName = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")]
-Real = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
 
 if TYPE_CHECKING:
-    Columns = ColumnOptions
+    Columns = Any
     WeightingOptions = Any
     RegularizerOptions = Any
 else:
-    Columns = annotated(ColumnOptions, "COLUMN")
+    Columns = options_of((ColumnOptions,), "Columns", text="COLUMN")
     WeightingOptions = options_of((ByReturn,), "WeightingOptions")
     RegularizerOptions = options_of((Conservative,), "RegularizerOptions", without=("coefficient",))
 
@@ -59,7 +53,7 @@ class TableOptions:
     """H, the most steps that an episode can have (default: the environment's, or the longest episode)."""
     action_count: Whole = None
     """Number of discrete actions (default: the highest one seen, and one more)."""
-    max_gigabytes: Real = None
+    max_gigabytes: Annotated[float | None, arg(help_behavior_hint="")] = None
     """Memory that the file may expand to (default: 1, or 256 times its size)."""
 
 
@@ -73,7 +67,7 @@ class ShowDataset:
     regularizer: Annotated[RegularizerOptions, Flat] = dataclasses.field(default_factory=RegularizerOptions)
     env: Environment = None
     """Gymnasium id of the environment (default: the one that the dataset implies)."""
-    plot: File = None
+    plot: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write a chart of the returns before and after weighting: .png, .svg or .pdf."""
     json: Json = False
 
@@ -149,7 +143,7 @@ class MakeDataset:
 
     name: Name
     """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
-    size: Size = None
+    size: Annotated[str | None, arg(metavar="N|full", help_behavior_hint="")] = None
     """Steps, or full: D4RL's 1 M, 2 M for medium-expert, 202,000 to 402,000 for replays (default: 200000)."""
     behaviours: Directory = None
     """A directory that `cwbc behaviours train` wrote (default: the behaviours that come with cwbc)."""
@@ -181,7 +175,7 @@ class DownloadDataset:
 
     name: Name
     """A name that `cwbc data list` shows, or a Minari id."""
-    url: Address = None
+    url: Annotated[str | None, arg(metavar="URL", help_behavior_hint="")] = None
     """Another address of the same file (a mirror of all: the environment variable CWBC_D4RL_MIRROR)."""
     overwrite: Flag = False
     """Replace the one that is here."""
@@ -205,7 +199,7 @@ class ImportDataset:
 
     path: PathName
     """The path of a file, a folder of Parquet files or a Minari dataset."""
-    name: Word = None
+    name: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     """The name to store it under (default: the file's)."""
     table: Annotated[TableOptions, Flat] = TableOptions()
     overwrite: Flag = False
@@ -235,7 +229,7 @@ class ExportDataset:
     """A name (`cwbc data list`), a Minari id, or the path of a file or folder."""
     format: Annotated[Literal["minari", "hdf5"], arg(metavar="minari|hdf5", help_behavior_hint="")]
     """The format to write."""
-    to: Target = None
+    to: Annotated[str | None, arg(metavar="ID|FILE", aliases=["--out"], help_behavior_hint="")] = None
     """The Minari id or the file to write (default: NAME-v0 or NAME.hdf5)."""
     overwrite: Flag = False
     """Replace an existing dataset or file."""

@@ -107,14 +107,14 @@ def _parsed(name: str, rest: list[str]) -> Any:
 
     command = load(name)
     check_options(command, rest, f"cwbc {name}")
-    if not hasattr(signal, "SIGPIPE"):
-        return tyro.cli(command, args=rest, prog=f"cwbc {name}", registry=READ)
     # End silently when `| head` closes the pipe of the help; only briefly, since sockets need the error.
-    previous = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    pipe = getattr(signal, "SIGPIPE", None)  # Windows has none
+    previous = signal.signal(pipe, signal.SIG_DFL) if pipe else None
     try:
         return tyro.cli(command, args=rest, prog=f"cwbc {name}", registry=READ)
     finally:
-        signal.signal(signal.SIGPIPE, previous)
+        if pipe:
+            signal.signal(pipe, previous)
 
 
 def _run(command: Any, command_line: str) -> int:

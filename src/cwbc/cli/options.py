@@ -61,25 +61,17 @@ class SweepOptions:
         return tuple(targets), self.episodes
 
 
-def options_of(kinds: Iterable[type], name: str, without: Iterable[str] = ()) -> type:
-    """A group of options, all absent by default, from the fields of frozen values and their documentation."""
+def options_of(kinds: Iterable[type], name: str, without: Sequence[str] = (), text: str = "TEXT") -> type:
+    """A group of options, all absent by default, from the documented fields of frozen values."""
     fields: list[Any] = []
     for option in documented(kinds).values():
         if option.name not in without:
             is_list = get_origin(option.type) is tuple
-            shown = arg(metavar="N,N,..." if is_list else None, help=option.help, help_behavior_hint="")
+            metavar = "N,N,..." if is_list else text if option.type is str else None  # others have their own
+            shown = arg(metavar=metavar, help=option.help, help_behavior_hint="")
             kind: Any = str if is_list else option.type
             fields.append((option.name, Annotated[kind | None, shown], dataclasses.field(default=None)))
     return dataclasses.make_dataclass(name, fields, frozen=True)
-
-
-def annotated(options: type[Any], text: str) -> Any:
-    """Options whose field docstrings are their help; `text` stands for a value there."""
-    fields: list[Any] = []
-    for name, hint in get_type_hints(options).items():
-        shown = arg(metavar=text, help_behavior_hint="") if hint == str | None else arg(help_behavior_hint="")
-        fields.append((name, Annotated[hint, shown], None))
-    return dataclasses.make_dataclass(options.__name__, fields, bases=(options,), frozen=True)
 
 
 def given(options: Any) -> dict[str, Any]:

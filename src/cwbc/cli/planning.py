@@ -4,49 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import jax
 from tyro.conf import arg
 
 from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Trackers, Whole, given, options_of
 from cwbc.cli.session import Session
 from cwbc.core import memory
-from cwbc.core.actor_critic import ActorCritic
-from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
-from cwbc.core.cql import ConservativeQ
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
-from cwbc.core.encoders import Convolutions
-from cwbc.core.iql import ImplicitQ
-from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
-from cwbc.core.networks import MLP, Transformer
-from cwbc.core.optimizers import Optimizer
+from cwbc.core.methods import CHOICES, DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.regularizers import Conservative
-from cwbc.core.target_choice import TargetChoice
 from cwbc.core.trajectories import Trajectories
-from cwbc.core.weighting import ByReturn, TopFraction
 from cwbc.data import checks
 from cwbc.data.checks import Recording
-from cwbc.runs.configuration import configuration
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.runs.configuration import planned_configuration
 from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted
 
-Place = Annotated[Literal["device", "host"] | None, arg(help_behavior_hint="")]
-PresetName = Annotated[Literal["paper", "small"] | None, arg(help_behavior_hint="")]
-# Whose fields are the hyper-parameters of methods.
-METHOD_CHOICES = (
-    Training, MLP, Transformer, Convolutions, Optimizer, AverageReturnToGo, ReturnToGo, ByReturn, TopFraction,
-    Conservative, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice,
-)  # fmt: skip
-
 if TYPE_CHECKING:
     Hyperparameters = Any
 else:
-    Hyperparameters = options_of(METHOD_CHOICES, "Hyperparameters", without=("steps",))
+    Hyperparameters = options_of(CHOICES, "Hyperparameters", without=("steps",))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +41,10 @@ class TrainingOptions:
     """Number of seeds (default: 10 with the paper preset, 3 with the small one)."""
     steps: Whole = None
     """Training steps (default: the preset's); more than before continue a finished run."""
-    preset: PresetName = None
+    preset: Annotated[Preset | None, arg(help_behavior_hint="")] = None
     """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
     device: Device = None
-    data_on: Place = None
+    data_on: Annotated[Literal["device", "host"] | None, arg(help_behavior_hint="")] = None
     """Where the dataset is stored; from the host it is streamed (default: the device, if it has room)."""
     env: Environment = None
     """Gymnasium id of the environment, or module:ID of your own (default: the dataset's)."""
@@ -111,8 +95,6 @@ class Plan:
 
     def show(self, recording: Recording, session: Session) -> None:
         """Print the plan, with the warnings about the dataset."""
-        import jax
-
         data = recording.data
         warnings = [] if recording.stored else recording.warnings()
         if recording.stored and any(method.is_conditioned for method, _ in self.methods):
@@ -127,13 +109,13 @@ class Plan:
         seeds, kind = counted(len(self.seeds), "seed"), jax.devices()[0].device_kind
         session.say(f"preset {self.preset} ({self.reason}), {seeds}, device {kind}")
 
-    def check(self, data: Trajectories, directories: list[Path]) -> None:
+    def check(self, dataset: DatasetSummary, specs: Mapping[Path, PolicySpec]) -> None:
         """Refuse trainings that do not fit into memory, and directories with other files; overwrite runs."""
         planned = []
-        for directory, (method, training) in zip(directories, self.methods, strict=True):
-            spec = PolicySpec.fit(method, data, training)
+        for (directory, spec), (_, training) in zip(specs.items(), self.methods, strict=True):
             memory.check_training(spec, training, len(self.seeds))
-            planned.append((RunDirectory(directory), configuration(data, spec, training, self.seeds, {})))
+            config = planned_configuration(spec, training, self.seeds, dataset)
+            planned.append((RunDirectory(directory), config))
         for run, config in planned:
             run.check_same(config, self.options.overwrite)
         if self.options.overwrite:

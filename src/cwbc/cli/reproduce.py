@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
@@ -39,23 +39,18 @@ from cwbc.system.errors import InputError, unknown
 from cwbc.system.formatting import counted
 
 DEFAULT_OUT = Path("runs/reproduce")
-ItemName = Annotated[Positional[str | None], arg(metavar="[ITEM]", help_behavior_hint="")]
-DataKind = Annotated[Literal["ours", "d4rl"], arg(help_behavior_hint="")]
-Precision = Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")]
 Names = Annotated[str | None, arg(metavar="NAME,...", help_behavior_hint="")]
-Engine = Annotated[Literal["local", "ray"], arg(help_behavior_hint="")]
-Address = Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")]
 
 
 @dataclasses.dataclass(frozen=True)
 class Reproduce:
     """One table or figure of the paper, claim by claim; without ITEM a list of them."""
 
-    item: ItemName = None
+    item: Annotated[Positional[str | None], arg(metavar="[ITEM]", help_behavior_hint="")] = None
     """Which one, such as table1."""
     quick: Flag = False
     """A small version: fewer datasets, seeds, steps and target returns; minutes on two CPU cores."""
-    data: DataKind = "ours"
+    data: Annotated[Literal["ours", "d4rl"], arg(help_behavior_hint="")] = "ours"
     """Our datasets, generated here, or D4RL's, once downloaded (default: ours)."""
     datasets: Names = None
     """Only these of the item's datasets, such as walker2d-medium,hopper-medium-replay."""
@@ -65,7 +60,7 @@ class Reproduce:
     """Number of seeds (default: 10; quick: 2)."""
     steps: Whole = None
     """Training steps (default: the paper's 100,000, for value-based methods 300,000; quick: 2,000)."""
-    precision: Precision = None
+    precision: Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")] = None
     """Precision of the hidden matmuls (default: bfloat16 on a GPU, float32 on a CPU)."""
     out: Directory = None
     """Directory of the report (default: runs/reproduce/ITEM, with -quick, -part-... as given)."""
@@ -73,9 +68,9 @@ class Reproduce:
     """Directory of the trainings, which items share (default: runs/cells)."""
     track: Trackers = None
     """Show every cell in tensorboard, wandb or both as well, once all are finished (default: in neither)."""
-    engine: Engine = "local"
+    engine: Annotated[Literal["local", "ray"], arg(help_behavior_hint="")] = "local"
     """Where to train: in this process, or on a Ray cluster (extra ray)."""
-    address: Address = None
+    address: Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")] = None
     """Address of the Ray cluster (default: $RAY_ADDRESS, or the one on this machine)."""
     device: DeviceName = None
 
@@ -193,9 +188,8 @@ class Reproduce:
 
 def _list_items() -> None:
     """Print every item with its name, its contents and its number of cells."""
-    table = Table("item", "in the paper", "cells", "quick", "shows", box=None, pad_edge=False)
-    for column in table.columns[2:4]:
-        column.justify = "right"
+    numbers = (Column(title, justify="right") for title in ("cells", "quick"))
+    table = Table("item", "in the paper", *numbers, "shows", box=None, pad_edge=False)
     for item in ITEMS.values():
         counts = (str(item.count(quick)) for quick in (False, True))
         table.add_row(*map(Text, (item.name, item.place, *counts, item.shows)))

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-from rich.table import Table
+from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
 from cwbc.behaviours import TASKS, snapshots
@@ -16,14 +16,12 @@ from cwbc.system.console import PlainConsole
 from cwbc.system.errors import unknown
 from cwbc.system.formatting import amount
 
-Place = Annotated[Positional[str | None], arg(metavar="[TASK|DIR]", help_behavior_hint="")]
-
 
 @dataclasses.dataclass(frozen=True)
 class ShowBehaviours:
     """Show snapshots and their returns: those that come with cwbc, or your own."""
 
-    place: Place = None
+    place: Annotated[Positional[str | None], arg(metavar="[TASK|DIR]", help_behavior_hint="")] = None
     """hopper, walker2d, halfcheetah, or the directory of a training (default: list the three)."""
 
     def run(self, session: Session) -> None:
@@ -36,9 +34,8 @@ class ShowBehaviours:
         if self.place not in shipped and not Path(self.place).is_dir():
             raise unknown("behaviours", self.place, TASKS)
         found = shipped.get(self.place) or snapshots.read(Path(self.place))
-        table = Table("steps", "return", "±", "without noise", "±", "", box=None, pad_edge=False)
-        for column in table.columns[:-1]:
-            column.justify = "right"
+        titles = ("steps", "return", "±", "without noise", "±")
+        table = Table(*(Column(title, justify="right") for title in titles), "", box=None, pad_edge=False)
         for snapshot in found.snapshots:
             named = {"medium": found.medium, "expert": found.expert}
             marks = [word for word, marked in named.items() if marked.steps == snapshot.steps]
@@ -52,10 +49,9 @@ class ShowBehaviours:
 
 def overview(all_series: list[Series]) -> Table:
     """Snapshots of several trainings: untrained, medium and expert."""
-    titles = ("environment", "snapshots", "untrained", "medium", "expert", "expert without noise")
-    table = Table(*titles, box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    titles = ("snapshots", "untrained", "medium", "expert", "expert without noise")
+    numbers = (Column(title, justify="right") for title in titles)
+    table = Table("environment", *numbers, box=None, pad_edge=False)
     for one in all_series:
         noisy = [snapshot.stochastic for snapshot in (one.snapshots[0], one.medium, one.expert)]
         returns = [amount(statistics.mean) for statistics in (*noisy, one.expert.deterministic)]

@@ -12,7 +12,9 @@ from tyro.conf import Positional, arg
 from cwbc.cli.options import Dataset, Flat
 from cwbc.cli.planning import Plan, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
+from cwbc.core.policy_spec import PolicySpec
 from cwbc.data import compatibility, read
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.data.store import contained
 from cwbc.grids.preparation import dataset_notes
 from cwbc.runs.run_directory import RunDirectory
@@ -21,9 +23,6 @@ from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 from cwbc.system.progress import progress
 
-# Several are read as well, so that the error can say that train takes one.
-MethodName = Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD", help_behavior_hint="(required)")]
-
 
 @dataclasses.dataclass(frozen=True)
 class Train:
@@ -31,7 +30,8 @@ class Train:
 
     dataset: Dataset
     """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
-    method: MethodName
+    # Several are read as well, so that the error can say that train takes one.
+    method: Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD", help_behavior_hint="(required)")]
     """A base (bc rvs dt dt-concat) with parts (+w +c +f), or with +cwbc."""
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
 
@@ -48,7 +48,7 @@ class Train:
         plan.show(recording, session)
         ((method, training),) = plan.methods
         directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")
-        plan.check(data, [directory])
+        plan.check(DatasetSummary.of(data), {directory: PolicySpec.fit(method, data, training)})
         done = show_resuming(method.name, directory, training.steps, session)
         if done < training.steps:
             notes = plan.notes(session) | dataset_notes(self.dataset, recording)

@@ -155,6 +155,8 @@ _VALUE_BASED: Mapping[str, Training] = {
 LEARNERS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Cloning, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice)
 }
+# What methods are made of: these fields, and those of their parts, are hyper-parameters.
+CHOICES: tuple[type[Any], ...] = (Training, *LEARNERS.values(), *map(type, _WEIGHTINGS.values()))
 
 
 def parse(name: str) -> Method:

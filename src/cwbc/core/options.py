@@ -19,13 +19,16 @@ class Option(NamedTuple):
 
 
 def documented(kinds: Iterable[type]) -> dict[str, Option]:
-    """The options of frozen values, by name: those of their fields that their docstrings explain."""
+    """The options of frozen values and of their parts, by name: the fields that docstrings explain."""
     found: dict[str, Option] = {}
     for kind in kinds:
         hints, lines = get_type_hints(kind), _arguments(inspect.getdoc(kind) or "")
         for field in dataclasses.fields(kind):
-            if field.name in lines and field.name not in found:
-                found[field.name] = Option(field.name, present(hints[field.name]), lines[field.name])
+            name, hint = field.name, hints[field.name]
+            parts: list[Any] = [each for each in (hint, *get_args(hint)) if dataclasses.is_dataclass(each)]
+            own = [Option(name, present(hint), lines[name])] if name in lines else []
+            for option in (*own, *documented(parts).values()):
+                found.setdefault(option.name, option)
     return found
 
 

@@ -18,6 +18,7 @@ import jax
 from rich.console import Console
 
 from cwbc.core.device import Place, on_cpu
+from cwbc.core.memory import check_training
 from cwbc.core.training_loop import Interrupted
 from cwbc.data import activity
 from cwbc.grids import preparation
@@ -31,7 +32,7 @@ from cwbc.runs.policies import Policies
 from cwbc.runs.tracking import Tracking
 from cwbc.runs.training import Run, train_together
 from cwbc.system.errors import DivergenceError, InputError
-from cwbc.system.progress import PLAIN_INTERVAL, TaskProgress, display
+from cwbc.system.progress import TaskProgress, display
 
 # The message of these errors is enough; any other error is shown with its type and line.
 _IN_OWN_WORDS = (DivergenceError, InputError, OSError)
@@ -57,9 +58,9 @@ Show = Callable[[GridProgress], None]
 
 
 @contextlib.contextmanager
-def shown(console: Console, interval: float = PLAIN_INTERVAL) -> Iterator[Show]:
+def shown(console: Console) -> Iterator[Show]:
     """Show a grid while it runs; yields a function that takes its progress."""
-    with display(console, interval=interval) as tasks:
+    with display(console) as tasks:
         yield lambda grid: tasks.show(grid.running, grid.overall, grid.remark)
 
 
@@ -238,7 +239,8 @@ class _Engine:
             data = self._options.cache.recording(dataset).data  # stays in memory while referred to
             if data.content_hash != cell.dataset.content_hash:
                 raise InputError(f"{dataset} was replaced meanwhile; run the same command again")
-            runs.append(Run(data, cell.cell.method, cell.directory, cell.notes, each.tracking))
+            check_training(cell.spec, first.training, len(first.seeds))
+            runs.append(Run(data, cell.spec, cell.directory, cell.notes, each.tracking))
 
         def progress(step: int) -> None:
             self._show_at(mine, "training", step, steps)

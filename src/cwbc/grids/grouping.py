@@ -24,8 +24,8 @@ def groups(prepared: Sequence[Prepared], gpus: int) -> list[list[Prepared]]:
     alike: dict[Any, list[Prepared]] = {}
     for each in prepared:
         cell = each.cell
-        work = len(cell.seeds) * step_operations(each.form, cell.training)
+        work = len(cell.seeds) * step_operations(each.spec, cell.training)
         data = (cell.dataset, each.dataset.content_hash) if work > _BUSY else None
-        alike.setdefault((data, each.form, cell.training, cell.seeds), []).append(each)
+        alike.setdefault((data, each.spec.form, cell.training, cell.seeds), []).append(each)
     most = min(math.ceil(len(prepared) / gpus), _LARGEST_GROUP)
     return [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]

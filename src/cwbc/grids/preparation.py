@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from cwbc.core.methods import to_json
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.tasks import Task, rounded
 from cwbc.data import compatibility, read, store
@@ -24,7 +23,7 @@ from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell
 from cwbc.results.sweeps import same_target
-from cwbc.runs.configuration import identity
+from cwbc.runs.configuration import identity, planned_configuration
 from cwbc.runs.run_directory import CONFIG, METRICS, RunDirectory
 from cwbc.system.errors import InputError
 from cwbc.system.files import write_atomically
@@ -46,7 +45,7 @@ class Prepared:
     targets: tuple[float, ...]
     notes: dict[str, str]
     trained_as: str  # the fingerprint of its training
-    form: PolicySpec  # of its policies: alike for cells that one program can train
+    spec: PolicySpec
 
     @property
     def run(self) -> RunDirectory:
@@ -122,20 +121,12 @@ def prepare(
             if cell.dataset != name:
                 continue
             targets = target_returns(cell, data.task, data.best)
-            # Not runs.configuration: it lists the devices, which initializes them in this process.
-            config = {
-                "method": to_json(cell.method.fit(data)),
-                "training": to_json(cell.training),
-                "seeds": cell.seeds,
-                "horizon": data.horizon,
-                "dataset": summary.to_json(),
-            }
-            trained = identity(config)
+            spec = PolicySpec.fit(cell.method, data, cell.training)
+            trained = identity(planned_configuration(spec, cell.training, cell.seeds, summary))
             evaluated = {**trained, "targets": targets, "episodes": cell.episodes}
             directory = root / (cell.label if by_label else fingerprint(evaluated)[:16])
             where = (directory, summary, str(data.environment))  # the cache refuses datasets without one
-            form = PolicySpec.fit(cell.method, data, cell.training).form
-            prepared[number] = Prepared(cell, *where, targets, known, fingerprint(trained), form)
+            prepared[number] = Prepared(cell, *where, targets, known, fingerprint(trained), spec)
     return [prepared[number] for number in range(len(cells))]
 
 

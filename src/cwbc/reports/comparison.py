@@ -19,7 +19,7 @@ from cwbc.results.evaluated import Methods, evaluated
 from cwbc.results.intervals import meaning
 from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import Sweep
-from cwbc.runs.finished import summary_of, write_results
+from cwbc.runs.finished import write_results
 from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS
 from cwbc.system.formatting import amount
 
@@ -43,9 +43,9 @@ def write_report(
         written[CONFIG] = "all that is needed to run it again"
     report = comparison(methods, dataset, provenance, histories or {}, written)
     directory.mkdir(parents=True, exist_ok=True)
-    summary = summary_of(methods, dataset, evaluated_with)
     # What this report has not, such as the losses of unknown trainings, is about other runs.
-    write_results(directory, sweeps, summary, {**dict.fromkeys(REPORT), **report.contents()})
+    files = {**dict.fromkeys(REPORT), **report.contents()}
+    write_results(directory, methods, evaluated_with or {}, files)
     return methods
 
 

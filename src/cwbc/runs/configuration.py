@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,24 +44,33 @@ _FIELDS: dict[str, Any] = {
 _SESSION = {"versions": dict[str, str], "hardware.device": str, "hardware.cores": int | None}
 
 
-def configuration(
-    data: Trajectories, spec: PolicySpec, settings: Training, seeds: tuple[int, ...], notes: dict[str, Any]
+def planned_configuration(
+    spec: PolicySpec, settings: Training, seeds: tuple[int, ...], dataset: DatasetSummary
 ) -> dict[str, Any]:
-    """Everything needed to repeat a training; `notes` are stored, but are not part of a run's identity."""
-    import jax  # imported here, since reading a finished run does not need it
+    """The part of a configuration that is known before a training, and before devices are initialized."""
+    from cwbc.core.methods import to_json  # imports jax, which reading a finished run does not need
 
-    from cwbc.core.methods import to_json
-
-    dataset, probabilities = DatasetSummary.of(data), spec.method.weighting.probabilities(data)
-    sampled, _ = np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)
     return {
         "method": to_json(spec.method),
         "training": to_json(settings),
         "seeds": list(seeds),
         "horizon": spec.horizon,
         "dataset": dataset.to_json(),
+    }
+
+
+def configuration(
+    data: Trajectories, spec: PolicySpec, settings: Training, seeds: tuple[int, ...], notes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything needed to repeat a training; `notes` are stored, but are not part of a run's identity."""
+    import jax
+
+    dataset, probabilities = DatasetSummary.of(data), spec.method.weighting.probabilities(data)
+    sampled, _ = np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)
+    return {
+        **planned_configuration(spec, settings, seeds, dataset),
         "drawn": sampled.tolist(),  # the fraction of sampled trajectories in each bin, for reports
-        "notes": notes,
+        "notes": dict(notes),
         "versions": versions(),
         "hardware": {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
     }

@@ -18,7 +18,7 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
-from cwbc.runs.finished import summary_of, write_results
+from cwbc.runs.finished import write_results
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError, require
@@ -92,10 +92,9 @@ def evaluate_run(
     before_writing: Callable[[], None] = lambda: None,
 ) -> tuple[Sweep, DatasetSummary]:
     """Evaluate policies, and write results.csv and summary.json unless `before_writing` raises."""
-    run, sweep = RunDirectory(directory), evaluate(policies, environment, targets, episodes, 0, progress)
-    stored = DatasetSummary.from_json(run.config()["dataset"])
+    sweep = evaluate(policies, environment, targets, episodes, 0, progress)
+    stored = DatasetSummary.from_json(RunDirectory(directory).config()["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)
-    methods = evaluated([sweep], dataset, {sweep.method: run.training_warnings()})
-    summary = summary_of(methods, dataset, {sweep.method: versions()})
-    write_results(directory, [sweep], summary, before_replacing=before_writing)
+    methods = evaluated([sweep], dataset, {sweep.method: policies.warnings})
+    write_results(directory, methods, {sweep.method: versions()}, before_replacing=before_writing)
     return sweep, dataset

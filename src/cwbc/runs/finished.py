@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.core.method_names import NAMES
-from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import COLUMNS, Sweep, results_text
@@ -150,32 +149,27 @@ def _counted(of_runs: Sequence[Iterable[str]]) -> str:
     return "\n".join(line if n == every else f"{line} ({n} of {every})" for line, n in counts.items())
 
 
-def summary_of(
-    methods: Methods, dataset: DatasetSummary, evaluated_with: Mapping[str, dict[str, str]] | None = None
-) -> dict[str, Any]:
-    """The contents of summary.json; `evaluated_with` has versions by method."""
-    recommended = recommend(methods)
-    return {
-        "dataset": dataset.to_json(),
-        "task": dataset.task.to_json(),  # what the scores mean
-        "recommendation": None if recommended is None else recommended.to_json(),
-        "methods": {name: method.to_json() for name, method in methods.items()},
-        "measured_with": {name: versions for name, versions in (evaluated_with or {}).items() if versions},
-    }
-
-
 def write_results(
     directory: Path,
-    sweeps: Sequence[Sweep],
-    summary: dict[str, Any],
+    methods: Methods,
+    evaluated_with: Mapping[str, dict[str, str]],
     report: Mapping[str, str | bytes | None] | None = None,
     before_replacing: Callable[[], None] = lambda: None,
 ) -> None:
     """Write results.csv and summary.json, and a report beside them; if that fails, all old files stay.
 
     Without `report`, that of other results is removed. Nothing is written if `before_replacing` raises.
+    `evaluated_with` has versions by method.
     """
-    results = results_text(sweeps, DatasetSummary.from_json(summary["dataset"]).task)
+    dataset, recommended = next(iter(methods.values())).dataset, recommend(methods)
+    results = results_text([method.sweep for method in methods.values()], dataset.task)
+    summary = {
+        "dataset": dataset.to_json(),
+        "task": dataset.task.to_json(),  # what the scores mean
+        "recommendation": recommended and recommended.to_json(),
+        "methods": {name: method.to_json() for name, method in methods.items()},
+        "measured_with": {name: versions for name, versions in evaluated_with.items() if versions},
+    }
     try:
         known = read_json(directory / SUMMARY)["dataset"] == summary["dataset"]
         is_new = not known or read_text(directory / RESULTS) != results

@@ -43,10 +43,10 @@ class Control(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A method to train on a dataset, with its directory if it has one, and notes for its configuration."""
+    """A method fitted to a dataset, with its directory if it has one, and notes for its configuration."""
 
     data: Trajectories
-    method: Method
+    spec: PolicySpec
     directory: Path | None = None
     notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     tracking: Tracking = dataclasses.field(default_factory=Tracking)
@@ -58,14 +58,14 @@ def train(
     settings: Training,
     seeds: tuple[int, ...],
     directory: Path | None = None,
-    notes: dict[str, Any] | None = None,
+    notes: Mapping[str, Any] | None = None,
     tracking: Tracking | None = None,
     **control: Unpack[Control],
 ) -> Policies:
     """`train_together` of one method, with its directory locked."""
-    # Before there is a directory.
-    check_training(PolicySpec.fit(method, data, settings), settings, len(seeds))
-    run = Run(data, method, directory, notes or {}, tracking or Tracking())
+    spec = PolicySpec.fit(method, data, settings)
+    check_training(spec, settings, len(seeds))  # before there is a directory
+    run = Run(data, spec, directory, notes or {}, tracking or Tracking())
     with contextlib.nullcontext() if directory is None else RunDirectory(directory).lock():
         return train_together([run], settings, seeds, **control)[0]
 
@@ -75,21 +75,12 @@ def train_together(
 ) -> list[Policies]:
     """Train methods, those of one form in one program; with directories, resume interrupted runs.
 
-    The caller locks the directories.
+    The caller locks the directories, and has checked that the training fits into memory.
     """
-    specs = [PolicySpec.fit(run.method, run.data, settings) for run in runs]
-    for spec in specs:
-        check_training(spec, settings, len(seeds))
     before_writing = control.get("before_writing", lambda: None)
     before_writing()
-    configs = [
-        configuration(run.data, spec, settings, seeds, dict(run.notes))
-        for run, spec in zip(runs, specs, strict=True)
-    ]
-    begun = [
-        _begin(run, spec, settings, config, before_writing)
-        for run, spec, config in zip(runs, specs, configs, strict=True)
-    ]
+    configs = [configuration(run.data, run.spec, settings, seeds, run.notes) for run in runs]
+    begun = [_begin(run, settings, config, before_writing) for run, config in zip(runs, configs, strict=True)]
     training_loop.train([trainee for trainee, _ in begun], settings, **control)
     policies = []
     for (one, rows), config in zip(begun, configs, strict=True):
@@ -110,10 +101,10 @@ def _about(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _begin(
-    run: Run, spec: PolicySpec, settings: Training, config: dict[str, Any], before_writing: Callable[[], None]
+    run: Run, settings: Training, config: dict[str, Any], before_writing: Callable[[], None]
 ) -> tuple[Trainee, list[Row]]:
     """A method at the step to train from, and the rows of its metrics, which grow in training."""
-    seeds = tuple(config["seeds"])
+    spec, seeds = run.spec, tuple(config["seeds"])
     state, rows = training_loop.initialize(spec, settings, seeds), list[Row]()
     if run.directory is None:
         begun = as_begun(spec.method, settings.steps)

@@ -68,9 +68,9 @@ def gauge(console: Console, title: str, unit: str) -> Iterator[Progress]:
 
 
 @contextlib.contextmanager
-def display(console: Console, transient: bool = False, interval: float = PLAIN_INTERVAL) -> Iterator[Display]:
+def display(console: Console, transient: bool = False) -> Iterator[Display]:
     """A display of tasks, until they are done; a transient one leaves no last line if it is the only."""
-    shown = Display(console, interval)
+    shown = Display(console)
     if console.is_terminal:
         with Live(shown, console=console, transient=transient, refresh_per_second=4):
             yield shown
@@ -82,8 +82,8 @@ def display(console: Console, transient: bool = False, interval: float = PLAIN_I
 class Display:
     """The tasks that are under way: a live table on a terminal, plain lines elsewhere."""
 
-    def __init__(self, console: Console, interval: float) -> None:
-        self._console, self._interval = console, interval
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._tasks: list[TaskProgress] = []  # the whole first, where there is one
         self._remarks: list[str] = []
         # When each task was first shown and when it last advanced, with how much was done then.
@@ -108,7 +108,7 @@ class Display:
         first = self._tasks[0]
         if self._done_before is None:
             self._done_before = first.done
-        is_due = now - self._printed_at >= self._interval
+        is_due = now - self._printed_at >= PLAIN_INTERVAL
         if is_due and first.done != first.total and not self._console.is_terminal:
             self._print("; ".join([*(str(task) + self._pace(task) for task in self._tasks), *self._remarks]))
 

@@ -63,26 +63,30 @@ class StepTable:
 
 @dataclasses.dataclass(frozen=True)
 class ColumnOptions:
-    """Which column of a table has which role; a role that is not given is found by name."""
+    """Which column of a table has which role; a role that is not given is found by name.
+
+    Args:
+        episode: names the episode of each row (found: episode, episode_id, trajectory, ...).
+        step: orders the rows of an episode (found: step, timestep, t; without one, they are in order).
+        observations: the observation, comma-separated; * is any letters (found: observation,
+            observation_*, obs, state).
+        actions: the action, comma-separated (found: action or action_*); one column of integers is discrete.
+        reward: the reward of the step (found: reward).
+        terminated: true where the environment terminated the episode (found: terminated, terminal).
+        truncated: true where a time limit truncated the episode (found: truncated, timeout).
+        done: true on each last step, whatever the reason (found: done).
+        action_kind: whether actions are continuous or discrete (default: by their type).
+    """
 
     episode: str | None = None
-    """Names the episode of each row (found: episode, episode_id, trajectory, ...)."""
     step: str | None = None
-    """Orders the rows of an episode (found: step, timestep, t; without one, they are in order)."""
     observations: str | None = None
-    """The observation, comma-separated; * is any letters (found: observation, observation_*, obs, state)."""
     actions: str | None = None
-    """The action, comma-separated (found: action or action_*); one column of integers is discrete."""
     reward: str | None = None
-    """The reward of the step (found: reward)."""
     terminated: str | None = None
-    """True where the environment terminated the episode (found: terminated, terminal)."""
     truncated: str | None = None
-    """True where a time limit truncated the episode (found: truncated, timeout)."""
     done: str | None = None
-    """True on each last step, whatever the reason (found: done)."""
     action_kind: Literal["continuous", "discrete"] | None = None
-    """Whether actions are continuous or discrete (default: by their type)."""
 
     def names(self, role: str) -> list[str] | None:
         """The column names or patterns given for a role."""
