@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from cwbc.core.tasks import Landmark
 from cwbc.reports.chart import Axis, Chart, Curve, Label, Layer, Panel, Shade, Stairs, place_labels
 from cwbc.reports.method_styles import shortened
+from cwbc.results.intervals import Array
 from cwbc.system.formatting import amount
 
 CHARACTER = 6.4  # the width of one in pixels, about; only browsers know fonts
@@ -95,33 +95,30 @@ class Frame(NamedTuple):
         match layer:
             case Curve():
                 drawn = layer.spanning(self.across.axis.limits)
-                points = [(self.across(x), self.up(y)) for x, y in zip(drawn.x, drawn.value, strict=True)]
-                marks = "".join(marker(look, x, y) for x, y in points) if layer.is_marked else ""
+                points = self._points(drawn.x, drawn.value)
+                marks = "".join(marker(look, *point) for point in points) if layer.is_marked else ""
                 return {"band": self._band(drawn), "line": polyline(points), "marks": marks}
             case Stairs():
-                ends = [0.0, *layer.heights, 0.0]
-                corners = (
-                    (self.across(edge), self.up(height))
-                    for i, edge in enumerate(layer.edges)
-                    for height in ends[i : i + 2]
-                )
+                corners = self._points(np.repeat(layer.edges, 2), np.pad(np.repeat(layer.heights, 2), 1))
                 return {"bars" if layer.filled or look is None else "steps": polyline(corners)}
             case _:
-                y = self.up(self.panel.layers.index(layer) + 0.5)
-                reach = polyline([(self.across(layer.low), y), (self.across(layer.high), y)])
-                return {"reach": reach, "marks": marker(look, self.across(layer.value), y)}
+                row = np.full(3, self.panel.layers.index(layer) + 0.5)
+                low, value, high = self._points(np.array([layer.low, layer.value, layer.high]), row)
+                return {"reach": polyline([low, high]), "marks": marker(look, *value)}
 
     def _band(self, curve: Curve) -> str:
         floor = self.up.axis.limits[0] if self.up.axis.logarithmic else -math.inf
         known = np.isfinite(curve.low) & np.isfinite(curve.high)
         steps = ""
-        for there, group in itertools.groupby(range(len(known)), key=lambda i: bool(known[i])):
-            if there:
-                part = list(group)
-                upper = [(self.across(curve.x[i]), self.up(curve.high[i])) for i in part]
-                lower = [(self.across(curve.x[i]), self.up(max(curve.low[i], floor))) for i in part]
-                steps += polyline([*upper, *reversed(lower)]) + "z"
+        for part in np.ma.clump_masked(np.ma.masked_where(known, curve.x)):
+            upper = self._points(curve.x[part], curve.high[part])
+            lower = self._points(curve.x[part], np.maximum(curve.low[part], floor))
+            steps += polyline([*upper, *reversed(lower)]) + "z"
         return steps
+
+    def _points(self, x: Array, y: Array) -> list[tuple[float, float]]:
+        """The pixels of values."""
+        return list(zip(map(self.across, x.tolist()), map(self.up, y.tolist()), strict=True))
 
 
 class Drawing(NamedTuple):
