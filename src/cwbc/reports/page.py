@@ -18,9 +18,8 @@ from markupsafe import Markup, escape
 from cwbc.reports.chart import Chart, Curve, EstimateRow, Layer, Stairs
 from cwbc.reports.method_styles import COLOURS, COLOURS_ON_DARK, DASHES, classes, shortened
 from cwbc.reports.svg import NARROW, WIDE, drawing, marker, pixel
-from cwbc.reports.tables import csv_text
 from cwbc.results.sweeps import same_target
-from cwbc.system.formatting import amount
+from cwbc.system.formatting import amount, csv_text
 
 Reading = list[float | str]  # where the dot goes, and in words: the value, its interval, more
 Points = dict[float | None, tuple[str, Reading | None]]  # by place, where None stands for every one
