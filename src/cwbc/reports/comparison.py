@@ -57,10 +57,10 @@ def comparison(
     written: Mapping[str, str],
 ) -> ReportDocument:
     """The report about methods on one dataset; `written` are the files beside it."""
-    chart = reliability_chart([method.sweep for method in methods.values()], dataset, list(methods))
+    chart = reliability_chart(methods)
     part = DatasetPart(dataset, methods, histories, list(methods))
     pictures = {"reliability.png": Picture(chart, dataset.name, "achieved vs. target return")}
-    for name, trained in part.charts().items():
+    for name, trained in part.charts.items():
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])
     recommended = recommend(methods)
     seeds = {len(method.scores) for method in methods.values()}

@@ -11,13 +11,13 @@ from pathlib import Path
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.reports import showing, writing
+from cwbc.reports.comparison import training_warnings
 from cwbc.reports.overall import Overall
 from cwbc.reports.page import block
 from cwbc.reports.provenance import cell_files, provenance_of, settings_of, track_cells
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.results.dataset_names import distinct_names, file_names
-from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
 from cwbc.results.recommendation import recommend
 from cwbc.results.sentences import evaluated_in_words, retention_in_words, scored
@@ -102,19 +102,13 @@ def about_grid(
     files, pictures, parts, warned = file_names(short.values()), {}, {}, []
     for name, dataset in datasets.items():
         outcomes = {each.cell.label: each for each in results.outcomes if each.cell.dataset == name}
-        methods = {
-            label: EvaluatedMethod.of(each.sweep, dataset, each.warnings) for label, each in outcomes.items()
-        }
+        methods = {label: each.method for label, each in outcomes.items()}
         runs = {label: RunDirectory(each.directory) for label, each in outcomes.items()}
         histories = {label: TrainingHistory.of(run.config(), run.metrics()) for label, run in runs.items()}
         parts[name] = DatasetPart(dataset, methods, histories, labels)
-        warned += [
-            f"{name}, {label}: {text}"
-            for label, method in methods.items()
-            for text in method.training_warnings
-        ]
+        warned += [f"{name}, {line}" for line in training_warnings(methods)]
         if methods:
-            chart = reliability_chart([each.sweep for each in methods.values()], dataset, labels, short[name])
+            chart = reliability_chart(methods, labels, short[name])
             pictures[f"{files[short[name]]}.png"] = Picture(chart, "", "achieved vs. target return")
     failures = [
         {"dataset": each.cell.dataset, "method": each.cell.label, "reason": each.reason}
