@@ -110,7 +110,7 @@ class Frame(NamedTuple):
         floor = self.up.axis.limits[0] if self.up.axis.logarithmic else -math.inf
         known = np.isfinite(curve.low) & np.isfinite(curve.high)
         steps = ""
-        for part in np.ma.clump_masked(np.ma.masked_where(known, curve.x)):
+        for part in np.ma.clump_masked(np.ma.masked_where(known, curve.x)):  # type: ignore[no-untyped-call]
             upper = self._points(curve.x[part], curve.high[part])
             lower = self._points(curve.x[part], np.maximum(curve.low[part], floor))
             steps += polyline([*upper, *reversed(lower)]) + "z"
@@ -118,7 +118,7 @@ class Frame(NamedTuple):
 
     def _points(self, x: Array, y: Array) -> list[tuple[float, float]]:
         """The pixels of values."""
-        return list(zip(map(self.across, x.tolist()), map(self.up, y.tolist()), strict=True))
+        return [(self.across(a), self.up(b)) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 class Drawing(NamedTuple):
