@@ -117,13 +117,12 @@ class Stairs:
 
 @dataclasses.dataclass(frozen=True)
 class EstimateRow:
-    """A row with a number of a method; NaN ends where there is no interval, `published` by others."""
+    """A row with a number of a method; NaN ends where there is no interval."""
 
     name: str  # of the method
     value: float
     low: float = math.nan
     high: float = math.nan
-    published: float = math.nan
     label: str = ""  # of the row, where the method has several
 
     @property
@@ -174,14 +173,6 @@ class Chart:
         """Its rows, where it is a chart of intervals."""
         return [layer for layer in self.panels[0].layers if isinstance(layer, EstimateRow)]
 
-    @property
-    def keys(self) -> dict[str, str]:
-        """What the legend explains beside the names: the class of each line in the style sheet."""
-        found = {panel.diagonal: "equal" for panel in self.panels if panel.diagonal}
-        if any(math.isfinite(each.published) for each in self.estimates):
-            found["published"] = "published"
-        return found
-
 
 def line_chart(
     title: str, curves: Sequence[Curve], across: Axis, up: Axis, names: Sequence[str] = (), caption: str = ""
@@ -214,9 +205,9 @@ def histogram_chart(
 def interval_chart(
     title: str, estimates: Sequence[EstimateRow], across: Axis, names: Sequence[str] = (), caption: str = ""
 ) -> Chart:
-    """Numbers of methods with their intervals in rows, and beside them what was published."""
+    """Numbers of methods with their intervals in rows."""
     looks = looks_of([estimate.name for estimate in estimates], names)
-    across = across.around(np.array([(e.value, e.low, e.high, e.published) for e in estimates]), 0.04)
+    across = across.around(np.array([(e.value, e.low, e.high) for e in estimates]), 0.04)
     rows = Panel(Axis("", limits=(0.0, float(len(estimates)))), estimates)
     return Chart(title, across, [rows], looks, caption)
 

@@ -214,9 +214,6 @@ def _rows(axes: Axes, chart: Chart) -> None:
         ends: dict[str, Any] = {"color": _colour(look), "alpha": 0.35, "linewidth": 5}
         axes.plot((each.low, each.high), (y, y), solid_capstyle="round", **ends)
         axes.plot([each.value], [y], label=shortened(each.name, 60), **_line(look, True))
-    published = [each.published for each in chart.estimates]
-    if np.isfinite(published).any():
-        axes.plot(published, places, "|", color=INK, markersize=12, label="published")
 
 
 def _heading(axes: Axes, chart: Chart, heading: str) -> None:
