@@ -72,24 +72,23 @@ def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDoc
         if len(labels) > 1 and (overall.at_expert or overall.at_twice_expert):
             tables["overall"] = overall.table(dict.fromkeys(labels[1:], labels[0]))
         tables["settings"] = settings
+    found = {name: recommend(methods) for name, methods in evidence.evaluated.items()}
+    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in found.items() if each}
+    (only,) = found.values() if len(found) == 1 else (None,)
     shown = ReportDocument(
         title,
         f"Experiment · {title}",
-        finding,
+        only.sentence() if only else finding,
         _remarks(evidence, results),
         {},
         {name: words for name, words in (known | {"settings of all": shared}).items() if words},
         {"title": title, "headline": finding},
+        only.caveats if only else (),
+        finding if only else "",
+        sections={"What to deploy": [block("facts", words)] if words and not only else []},
         tables=tables,
         charts=[*overall.profiles(), *showing.curves(evidence)],
     )
-    found = {name: recommend(methods) for name, methods in evidence.evaluated.items()}
-    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in found.items() if each}
-    (only,) = found.values() if len(found) == 1 else (None,)
-    if only:
-        shown = dataclasses.replace(shown, headline=only.sentence(), caveats=only.caveats, finding=finding)
-    elif words:
-        shown = dataclasses.replace(shown, sections={"What to deploy": [block("facts", words)]})
     return about_grid(shown, results, {each.cell.dataset: each.dataset for each in results.outcomes})
 
 
