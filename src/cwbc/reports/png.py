@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
 from cwbc.reports.chart import Axis, Chart, Curve, Panel, Stairs, place_labels
@@ -105,8 +104,6 @@ def clean(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, labelsize=9, color=FAINT)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}".replace("-", "−")))
     axes.yaxis.grid(True, color="#E6E6E6", linewidth=0.7)
     axes.set_axisbelow(True)
 
