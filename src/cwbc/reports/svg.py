@@ -34,14 +34,10 @@ class Size(NamedTuple):
 
     width: int
     height: int
-
-    @property
-    def narrow(self) -> bool:
-        """Whether it is for phones."""
-        return self.width < 500
+    narrow: bool = False  # for phones
 
 
-WIDE, NARROW = Size(760, 400), Size(360, 330)
+WIDE, NARROW = Size(760, 400), Size(360, 330, narrow=True)
 
 
 class PixelScale(NamedTuple):
@@ -78,11 +74,6 @@ class Frame(NamedTuple):
     def columns(self) -> int:
         """How many ticks its bottom has room for."""
         return max(2, int((self.across.end - self.across.start) / 62))
-
-    @property
-    def diagonal(self) -> list[float]:
-        """The ends of the line on which both coordinates are equal."""
-        return [scale(value) for value in self.across.axis.limits for scale in (self.across, self.up)]
 
     def shaded(self, shade: Shade) -> tuple[float, float]:
         """Where a shade begins, and its width."""
@@ -150,7 +141,7 @@ def drawing(chart: Chart, size: Size) -> Drawing:
     if chart.estimates:
         return _rows(chart, size)
     first, lower = chart.panels[0], chart.panels[1:]
-    size = Size(size.width, size.height + len(lower) * (70 if size.narrow else 90))
+    size = size._replace(height=size.height + len(lower) * (70 if size.narrow else 90))
     right = first.right if not size.narrow else None
     left = 12 + CHARACTER * max((len(words) for _, words in first.up.ticks()), default=1)
     across = PixelScale(chart.across, left, size.width - (46 if right else 14))
@@ -170,7 +161,7 @@ def drawing(chart: Chart, size: Size) -> Drawing:
 
 def _rows(chart: Chart, size: Size) -> Drawing:
     """A row for each interval; names stand above them where there is no room beside."""
-    size = Size(size.width, 60 + (44 if size.narrow else 32) * len(chart.estimates))
+    size = size._replace(height=60 + (44 if size.narrow else 32) * len(chart.estimates))
     longest = max(len(shortened(each.title, 32)) for each in chart.estimates)
     left = 10.0 if size.narrow else min(240.0, 14 + CHARACTER * 1.1 * longest)
     across = PixelScale(chart.across, left, size.width - 14)
