@@ -66,16 +66,12 @@ def comparison(
     seeds = {len(method.scores) for method in methods.values()}
     episodes = {method.sweep.returns.shape[2] for method in methods.values()}
     spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
+    remarks = [sentences.evaluated_in_words(seeds, episodes, spread), _scale(dataset.task)]
     return ReportDocument(
         f"{dataset.name} – reliability report",
         f"Reliability report · {dataset.name}",
         recommended.sentence() if recommended else NOTHING,
-        [
-            sentences.evaluated_in_words(seeds, episodes, spread),
-            _scale(dataset.task),
-            *sentences.differing_in_words(methods),
-            *sentences.broken_in_words(methods),
-        ],
+        remarks + sentences.differing_in_words(methods) + sentences.broken_in_words(methods),
         {dataset.name: part},
         provenance,
         caveats=recommended.caveats if recommended else (),

@@ -140,7 +140,7 @@ def drawing(chart: Chart, size: Size) -> Drawing:
     """The chart laid out in a size: panels above each other, the landmarks' labels above all of them."""
     if chart.estimates:
         return _rows(chart, size)
-    first, lower = chart.panels[0], chart.panels[1:]
+    first, *lower = chart.panels
     size = size._replace(height=size.height + len(lower) * (70 if size.narrow else 90))
     right = first.right if not size.narrow else None
     left = 12 + CHARACTER * max((len(words) for _, words in first.up.ticks()), default=1)
@@ -150,13 +150,12 @@ def drawing(chart: Chart, size: Size) -> Drawing:
     top = 26 + TIER * (1 + max((label.tier for label in labels), default=-1))
     frames: list[Frame] = []
     floor = size.height - 44.0
-    for panel in reversed(lower):
-        roof = floor - (46 if size.narrow else 58)
+    for panel in reversed(chart.panels):
+        roof = top if panel is first else floor - (46 if size.narrow else 58)
         frames.insert(0, Frame(panel, across, PixelScale(panel.up, floor, roof)))
         floor = roof - 30
-    frames.insert(0, Frame(first, across, PixelScale(first.up, floor, top)))
     marks = list(zip(chart.marks, labels, strict=bool(labels)))
-    return Drawing(chart, size, frames, marks, PixelScale(right, floor, top) if right else None)
+    return Drawing(chart, size, frames, marks, frames[0].up._replace(axis=right) if right else None)
 
 
 def _rows(chart: Chart, size: Size) -> Drawing:
