@@ -42,8 +42,8 @@ def _panel(axes: Axes, unit: str, curves: Sequence[Sequence[Row]]) -> None:
     if unit != "ms":
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     clean(axes)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())

@@ -118,8 +118,8 @@ def test_histograms_are_fractions_per_bin() -> None:
     np.testing.assert_allclose(bars, expected, atol=0.06)
 
 
-def test_intervals_stand_in_rows_with_the_published_beside_them() -> None:
-    estimates = [EstimateRow("a", 5.0, 4.0, 7.0, published=0.0), EstimateRow("b", 2.0)]
+def test_intervals_stand_in_rows() -> None:
+    estimates = [EstimateRow("a", 5.0, 4.0, 7.0), EstimateRow("b", 2.0)]
     chart = interval_chart("IQM", estimates, Axis("score"))
     scale, _ = scales(chart)
     ((x1, y), (x2, also_y)) = points(paths(chart, "reach")[0])
@@ -128,7 +128,7 @@ def test_intervals_stand_in_rows_with_the_published_beside_them() -> None:
     assert len(paths(chart, "reach")) == 2  # one seed has none
     (data,) = Read(html(chart)).data
     assert data["along"] == "up"
-    assert data["series"][0]["values"] == [[5.0, "5", "4 to 7", "published 0"], None]
+    assert data["series"][0]["values"] == [[5.0, "5", "4 to 7"], None]
     assert data["series"][1]["values"] == [None, [2.0, "2", ""]]
 
 

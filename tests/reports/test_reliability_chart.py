@@ -15,6 +15,7 @@ from pages import DATASET, Read, html, once, sweep
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.svg import NARROW, WIDE, Size, drawing
+from cwbc.results.evaluated import evaluated
 
 TARGETS = (1500.0, 3200.0, 6400.0)
 SWEEPS = [
@@ -24,7 +25,7 @@ SWEEPS = [
 
 
 def shown(dataset: DatasetSummary = DATASET) -> Read:
-    return Read(html(reliability_chart(SWEEPS, dataset)))
+    return Read(html(reliability_chart(evaluated(SWEEPS, dataset))))
 
 
 def test_hovering_tells_return_interval_and_score() -> None:
@@ -63,7 +64,7 @@ def test_unpublished_references_are_not_called_expert() -> None:
 @pytest.mark.parametrize("best", [-20.0, 1500.0, 3190.0, 3213.0, 6390.0])
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_labels_never_meet_and_stay_inside(best: float, size: Size) -> None:
-    chart = reliability_chart(SWEEPS, dataclasses.replace(DATASET, best=best))
+    chart = reliability_chart(evaluated(SWEEPS, dataclasses.replace(DATASET, best=best)))
     labels = [label for _, label in drawing(chart, size).labels]
     assert len(labels) == 3
     assert not any(one.meets(other) for one, other in combinations(labels, 2))
@@ -72,7 +73,7 @@ def test_labels_never_meet_and_stay_inside(best: float, size: Size) -> None:
 
 def test_one_seed_has_no_band_and_says_nothing_of_one() -> None:
     alone = [dataclasses.replace(s, seeds=s.seeds[:1], returns=s.returns[:1]) for s in SWEEPS]
-    read = Read(html(reliability_chart(alone, DATASET)))
+    read = Read(html(reliability_chart(evaluated(alone, DATASET))))
     assert not read.having("class", "band")
     assert "95 %" not in read.text
     assert "One seed: too few seeds for an interval." in read.text
@@ -86,7 +87,7 @@ def test_two_seeds_are_shown_as_they_are_and_said_to_be_few() -> None:
 
 
 def test_a_method_that_takes_no_target_is_a_flat_line() -> None:
-    chart = reliability_chart([SWEEPS[0], once("bc", 690.0, 700.0, 710.0)], DATASET)
+    chart = reliability_chart(evaluated([SWEEPS[0], once("bc", 690.0, 700.0, 710.0)], DATASET))
     read = Read(html(chart))
     assert "Flat lines: bc takes no target." in read.text
     (data,) = read.data
@@ -101,7 +102,7 @@ def test_a_method_that_takes_no_target_is_a_flat_line() -> None:
 
 
 def test_without_any_target_the_named_ones_can_be_read() -> None:
-    (data,) = Read(html(reliability_chart([once("bc", 690.0, 700.0, 710.0)], DATASET))).data
+    (data,) = Read(html(reliability_chart(evaluated([once("bc", 690.0, 700.0, 710.0)], DATASET)))).data
     assert [words for _, words in data["stops"]] == [
         "target return 1,500 · dataset's best",
         "target return 3,200 · 1× expert",

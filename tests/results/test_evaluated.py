@@ -190,4 +190,4 @@ def warned(returns: np.ndarray, targets: np.ndarray, task: Task) -> list[str]:
     found = Sweep(
         "any", np.array(SEEDS)[: len(returns)], targets, episodes, np.ones(episodes.shape, np.int64)
     )
-    return EvaluatedMethod.of(found, about(task, 1.0)).seed_warnings
+    return list(EvaluatedMethod.of(found, about(task, 1.0)).training_warnings)

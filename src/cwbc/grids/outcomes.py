@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell
 from cwbc.grids.preparation import Prepared
+from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.sweeps import Sweep
 
 
@@ -26,6 +28,11 @@ class Outcome:
     def dataset_name(self) -> str:
         """The dataset as the cell names it."""
         return self.cell.dataset
+
+    @functools.cached_property
+    def method(self) -> EvaluatedMethod:
+        """The method with all numbers that follow from its returns."""
+        return EvaluatedMethod.of(self.sweep, self.dataset, self.warnings)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,15 +30,11 @@ class Axis:
     written: Callable[[float], str] = amount  # of the values that the pointer reads
     most: int = 6  # ticks; a horizontal axis has as many as there is room for
 
-    def around(self, values: Sequence[Array], margin: float) -> Axis:
+    def around(self, values: Array, margin: float) -> Axis:
         """The same axis with limits: its own, or the range of the values with a margin."""
         if not math.isnan(self.limits[0]):
             return self
-        known = np.concatenate([np.empty(0), *map(np.ravel, values)])
-        known = known[np.isfinite(known)]
-        if self.logarithmic:
-            known = np.log10(known[known > 0])
-        low, high = padded(known, margin) if known.size else (0.0, 1.0)
+        low, high = padded(np.log10(values[values > 0]) if self.logarithmic else values, margin)
         return dataclasses.replace(self, limits=(10**low, 10**high) if self.logarithmic else (low, high))
 
     def ticks(self, most: int | None = None) -> list[tuple[float, str]]:
@@ -121,13 +117,12 @@ class Stairs:
 
 @dataclasses.dataclass(frozen=True)
 class EstimateRow:
-    """A row with a number of a method; NaN ends where there is no interval, `published` by others."""
+    """A row with a number of a method; NaN ends where there is no interval."""
 
     name: str  # of the method
     value: float
     low: float = math.nan
     high: float = math.nan
-    published: float = math.nan
     label: str = ""  # of the row, where the method has several
 
     @property
@@ -178,21 +173,13 @@ class Chart:
         """Its rows, where it is a chart of intervals."""
         return [layer for layer in self.panels[0].layers if isinstance(layer, EstimateRow)]
 
-    @property
-    def keys(self) -> dict[str, str]:
-        """What the legend explains beside the names: the class of each line in the style sheet."""
-        found = {panel.diagonal: "equal" for panel in self.panels if panel.diagonal}
-        if any(math.isfinite(each.published) for each in self.estimates):
-            found["published"] = "published"
-        return found
-
 
 def line_chart(
     title: str, curves: Sequence[Curve], across: Axis, up: Axis, names: Sequence[str] = (), caption: str = ""
 ) -> Chart:
     """Lines with bands; a method looks alike in all charts that are given the same names, all of the page."""
-    values = [ends for curve in curves for ends in (curve.value, curve.low, curve.high)]
-    across = across.around([curve.x for curve in curves], 0.01)
+    values = np.concatenate([ends for curve in curves for ends in (curve.value, curve.low, curve.high)])
+    across = across.around(np.concatenate([curve.x for curve in curves]), 0.01)
     looks = looks_of([curve.name for curve in curves], names)
     return Chart(title, across, [Panel(up.around(values, 0.04), curves)], looks, caption)
 
@@ -211,23 +198,25 @@ def histogram_chart(
     layers = [Stairs(name, edges, [100 * each for each in of]) for name, of in fractions.items()]
     top = 1.05 * max(max(layer.heights) for layer in layers)
     up = Axis("fraction, %", limits=(0.0, top), written=lambda value: f"{value:.3g}{PERCENT}")
-    across = across.around([np.array(edges)], 0.01)
+    across = across.around(np.array(edges), 0.01)
     return Chart(title, across, [Panel(up, layers)], {DATASET: None, **looks}, caption)
 
 
 def interval_chart(
     title: str, estimates: Sequence[EstimateRow], across: Axis, names: Sequence[str] = (), caption: str = ""
 ) -> Chart:
-    """Numbers of methods with their intervals in rows, and beside them what was published."""
+    """Numbers of methods with their intervals in rows."""
     looks = looks_of([estimate.name for estimate in estimates], names)
-    across = across.around([np.array([(e.value, e.low, e.high, e.published) for e in estimates])], 0.04)
+    across = across.around(np.array([(e.value, e.low, e.high) for e in estimates]), 0.04)
     rows = Panel(Axis("", limits=(0.0, float(len(estimates)))), estimates)
     return Chart(title, across, [rows], looks, caption)
 
 
 def padded(values: Array, margin: float) -> tuple[float, float]:
-    """The range of the finite values with a margin, a fraction of it, on both sides."""
+    """The range of the finite values, by default 0 to 1, with a margin, a fraction of it, on both sides."""
     values = values[np.isfinite(values)]
+    if not values.size:
+        return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
     room = margin * (high - low) or max(1.0, abs(high)) * margin
     return low - room, high + room

@@ -57,25 +57,21 @@ def comparison(
     written: Mapping[str, str],
 ) -> ReportDocument:
     """The report about methods on one dataset; `written` are the files beside it."""
-    chart = reliability_chart([method.sweep for method in methods.values()], dataset, list(methods))
+    chart = reliability_chart(methods)
     part = DatasetPart(dataset, methods, histories, list(methods))
     pictures = {"reliability.png": Picture(chart, dataset.name, "achieved vs. target return")}
-    for name, trained in part.charts().items():
+    for name, trained in part.charts.items():
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])
     recommended = recommend(methods)
     seeds = {len(method.scores) for method in methods.values()}
     episodes = {method.sweep.returns.shape[2] for method in methods.values()}
     spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
+    remarks = [sentences.evaluated_in_words(seeds, episodes, spread), _scale(dataset.task)]
     return ReportDocument(
         f"{dataset.name} – reliability report",
         f"Reliability report · {dataset.name}",
         recommended.sentence() if recommended else NOTHING,
-        [
-            sentences.evaluated_in_words(seeds, episodes, spread),
-            _scale(dataset.task),
-            *sentences.differing_in_words(methods),
-            *sentences.broken_in_words(methods),
-        ],
+        remarks + sentences.differing_in_words(methods) + sentences.broken_in_words(methods),
         {dataset.name: part},
         provenance,
         caveats=recommended.caveats if recommended else (),

@@ -31,8 +31,7 @@ def training_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | N
     caption = "Means over seeds; bands reach from the min to the max over seeds." if several else "One seed."
     if len(curves) > 1:  # or the lower line would be taken for the better method
         caption += " Without the loss of a regularizer, and on the trajectories that each method samples."
-    values = np.concatenate([curve.value for curve in curves])
-    known = values[np.isfinite(values)]
+    known = np.concatenate([curve.value[np.isfinite(curve.value)] for curve in curves])
     is_positive = bool(known.size and known.min() > 0)
     title = "prediction loss" + ", logarithmic scale" * is_positive
     across = Axis("step", limits=(0, 1.01 * max(curve.x[-1] for curve in curves)), written="{:,.0f}".format)

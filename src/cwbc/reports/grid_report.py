@@ -11,13 +11,13 @@ from pathlib import Path
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.reports import showing, writing
+from cwbc.reports.comparison import training_warnings
 from cwbc.reports.overall import Overall
 from cwbc.reports.page import block
 from cwbc.reports.provenance import cell_files, provenance_of, settings_of, track_cells
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.results.dataset_names import distinct_names, file_names
-from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
 from cwbc.results.recommendation import recommend
 from cwbc.results.sentences import evaluated_in_words, retention_in_words, scored
@@ -72,24 +72,23 @@ def _report(results: Results, names: Mapping[str, str], title: str) -> ReportDoc
         if len(labels) > 1 and (overall.at_expert or overall.at_twice_expert):
             tables["overall"] = overall.table(dict.fromkeys(labels[1:], labels[0]))
         tables["settings"] = settings
+    found = {name: recommend(methods) for name, methods in evidence.evaluated.items()}
+    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in found.items() if each}
+    (only,) = found.values() if len(found) == 1 else (None,)
     shown = ReportDocument(
         title,
         f"Experiment · {title}",
-        finding,
+        only.sentence() if only else finding,
         _remarks(evidence, results),
         {},
         {name: words for name, words in (known | {"settings of all": shared}).items() if words},
         {"title": title, "headline": finding},
+        only.caveats if only else (),
+        finding if only else "",
+        sections={"What to deploy": [block("facts", words)] if words and not only else []},
         tables=tables,
         charts=[*overall.profiles(), *showing.curves(evidence)],
     )
-    found = {name: recommend(methods) for name, methods in evidence.evaluated.items()}
-    words = {name: " ".join([each.sentence(), *each.caveats]) for name, each in found.items() if each}
-    (only,) = found.values() if len(found) == 1 else (None,)
-    if only:
-        shown = dataclasses.replace(shown, headline=only.sentence(), caveats=only.caveats, finding=finding)
-    elif words:
-        shown = dataclasses.replace(shown, sections={"What to deploy": [block("facts", words)]})
     return about_grid(shown, results, {each.cell.dataset: each.dataset for each in results.outcomes})
 
 
@@ -102,19 +101,13 @@ def about_grid(
     files, pictures, parts, warned = file_names(short.values()), {}, {}, []
     for name, dataset in datasets.items():
         outcomes = {each.cell.label: each for each in results.outcomes if each.cell.dataset == name}
-        methods = {
-            label: EvaluatedMethod.of(each.sweep, dataset, each.warnings) for label, each in outcomes.items()
-        }
+        methods = {label: each.method for label, each in outcomes.items()}
         runs = {label: RunDirectory(each.directory) for label, each in outcomes.items()}
         histories = {label: TrainingHistory.of(run.config(), run.metrics()) for label, run in runs.items()}
         parts[name] = DatasetPart(dataset, methods, histories, labels)
-        warned += [
-            f"{name}, {label}: {text}"
-            for label, method in methods.items()
-            for text in method.training_warnings
-        ]
+        warned += [f"{name}, {line}" for line in training_warnings(methods)]
         if methods:
-            chart = reliability_chart([each.sweep for each in methods.values()], dataset, labels, short[name])
+            chart = reliability_chart(methods, labels, short[name])
             pictures[f"{files[short[name]]}.png"] = Picture(chart, "", "achieved vs. target return")
     failures = [
         {"dataset": each.cell.dataset, "method": each.cell.label, "reason": each.reason}

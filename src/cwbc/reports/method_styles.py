@@ -33,7 +33,7 @@ def classes(look: int | None) -> str:
     return f"look-{look % len(COLOURS)}{' dashed' * is_dashed(look)}"
 
 
-def shortened(name: str, length: int = 38) -> str:
+def shortened(name: str, length: int) -> str:
     """A name without its middle where it is too long: names that begin alike often differ at the end."""
     if len(name) <= length:
         return name

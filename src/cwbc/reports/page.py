@@ -18,9 +18,8 @@ from markupsafe import Markup, escape
 from cwbc.reports.chart import Chart, Curve, EstimateRow, Layer, Stairs
 from cwbc.reports.method_styles import COLOURS, COLOURS_ON_DARK, DASHES, classes, shortened
 from cwbc.reports.svg import NARROW, WIDE, drawing, marker, pixel
-from cwbc.reports.tables import csv_text
 from cwbc.results.sweeps import same_target
-from cwbc.system.formatting import amount
+from cwbc.system.formatting import amount, csv_text
 
 Reading = list[float | str]  # where the dot goes, and in words: the value, its interval, more
 Points = dict[float | None, tuple[str, Reading | None]]  # by place, where None stands for every one
@@ -52,8 +51,7 @@ def _environment() -> Environment:
     environment.filters |= {"unbroken": _unbroken, "anchor": _anchor, "amount": amount, "px": pixel}
     environment.filters |= {"shortened": shortened, "look": classes, "data": _data, "json": json.dumps}
     environment.globals |= {"drawing": drawing, "marker": marker, "page_data": page_data}
-    environment.globals |= {"WIDE": WIDE, "NARROW": NARROW}
-    environment.globals["DASHES"] = DASHES
+    environment.globals |= {"WIDE": WIDE, "NARROW": NARROW, "DASHES": DASHES}
     environment.globals["COLOURS"] = list(zip(COLOURS, COLOURS_ON_DARK, strict=True))
     return environment
 
@@ -120,8 +118,6 @@ def _points(chart: Chart, layer: Layer, row: int) -> Points:
                 found[None if layer.is_flat else x] = f"{title} {written(x)}", shown
         case EstimateRow():
             shown = _reading(written, layer.value, layer.low, layer.high)
-            if shown and math.isfinite(layer.published):
-                shown.append(f"published {written(layer.published)}")
             found[row + 0.5] = f"{title}, {layer.label}" if layer.label else title, shown
     return found
 
@@ -140,9 +136,8 @@ def to_csv(chart: Chart) -> str:
                 columns = ("series", "from", "to", up)
                 rows += [(layer.name, low, high, _finite(height)) for low, high, height in layer.bins]
             case EstimateRow():
-                columns = ("method", across, "low", "high", "published")
-                numbers = (layer.value, layer.low, layer.high, layer.published)
-                rows.append((layer.title, *map(_finite, numbers)))
+                columns = ("method", across, "low", "high")
+                rows.append((layer.title, *map(_finite, (layer.value, layer.low, layer.high))))
     return csv_text([columns, *rows])
 
 

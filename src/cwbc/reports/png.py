@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
 from cwbc.reports.chart import Axis, Chart, Curve, Panel, Stairs, place_labels
@@ -105,8 +104,6 @@ def clean(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, labelsize=9, color=FAINT)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}".replace("-", "−")))
     axes.yaxis.grid(True, color="#E6E6E6", linewidth=0.7)
     axes.set_axisbelow(True)
 
@@ -214,9 +211,6 @@ def _rows(axes: Axes, chart: Chart) -> None:
         ends: dict[str, Any] = {"color": _colour(look), "alpha": 0.35, "linewidth": 5}
         axes.plot((each.low, each.high), (y, y), solid_capstyle="round", **ends)
         axes.plot([each.value], [y], label=shortened(each.name, 60), **_line(look, True))
-    published = [each.published for each in chart.estimates]
-    if np.isfinite(published).any():
-        axes.plot(published, places, "|", color=INK, markersize=12, label="published")
 
 
 def _heading(axes: Axes, chart: Chart, heading: str) -> None:

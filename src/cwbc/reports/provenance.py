@@ -11,12 +11,13 @@ from cwbc.core.methods import to_json
 from cwbc.grids.cells import Cell
 from cwbc.grids.outcomes import Outcome
 from cwbc.reports.report import File
-from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow, csv_text
+from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.dataset_names import distinct_names, file_names
 from cwbc.runs.configuration import settings
 from cwbc.runs.finished import provenance
 from cwbc.runs.run_directory import CELLS, RunDirectory
 from cwbc.runs.tracking import Tracking, tensorboard
+from cwbc.system.formatting import csv_text
 
 SEEDS = "seeds.csv"
 TRACKED = "tracked"  # in that of the report: event files go by dataset and label, where cells go by hashes

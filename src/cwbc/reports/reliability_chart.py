@@ -6,23 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cwbc.core.tasks import landmarks
-from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import DATASET, Axis, Chart, Curve, Panel, Shade, Stairs, padded
 from cwbc.reports.method_styles import looks_of
+from cwbc.results.evaluated import Methods
 from cwbc.results.intervals import band, bands
-from cwbc.results.sweeps import Sweep
 from cwbc.system.formatting import listed, score
 
 
 def reliability_chart(
-    sweeps: Sequence[Sweep],
-    dataset: DatasetSummary,
-    names: Sequence[str] = (),
-    title: str = "Achieved vs. target return",
+    methods: Methods, names: Sequence[str] = (), title: str = "Achieved vs. target return"
 ) -> Chart:
     """Achieved vs. target return with bands over seeds, above the dataset's returns."""
-    marks = sorted(landmarks(dataset.task, dataset.best), key=lambda mark: mark.target)
+    first, *_ = methods.values()
+    dataset, sweeps = first.dataset, [method.sweep for method in methods.values()]
+    marks = sorted(first.landmarks, key=lambda mark: mark.target)
     named = np.array([mark.target for mark in marks])
     targets = [*(sweep.targets for sweep in sweeps), named, np.array(dataset.histogram_edges)]
     # By the seeds, not by the bands: of few seeds those may be several times as wide, and flatten all else.
@@ -48,7 +45,7 @@ def reliability_chart(
         title,
         Axis("target return", limits=padded(np.concatenate(targets), 0.02)),
         [achieved, histogram],
-        looks_of([sweep.method for sweep in sweeps], names),
+        looks_of(list(methods), names),
         " ".join([*caption, "Shaded: targets above the best return in the dataset."]),
         marks,
         [Shade(dataset.best, name="out-of-distribution")],

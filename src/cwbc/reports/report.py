@@ -41,15 +41,16 @@ class DatasetPart:
     """What a page shows of one dataset."""
 
     dataset: DatasetSummary
-    methods: Methods = dataclasses.field(default_factory=dict)  # that were evaluated on it
-    histories: Histories = dataclasses.field(default_factory=dict)  # of their training, by method
-    names: Sequence[str] = ()  # of all methods of the page
+    methods: Methods  # that were evaluated on it
+    histories: Histories  # of their training, by method
+    names: Sequence[str]  # of all methods of the page
 
     @functools.cached_property
     def scores(self) -> ReportTable:
         """Scores at the named targets, and how well each method follows its target."""
         return scores_table(self.methods, self.names)
 
+    @functools.cached_property
     def charts(self) -> dict[str, Chart]:
         """The charts of training, by the names of their files."""
         found = {
@@ -75,7 +76,7 @@ class DatasetPart:
             "min return": amount(dataset.lowest),
             "content hash": dataset.content_hash,
         }
-        return [*blocks, *(block("chart", chart) for chart in self.charts().values()), block("facts", about)]
+        return [*blocks, *(block("chart", chart) for chart in self.charts.values()), block("facts", about)]
 
 
 @dataclasses.dataclass(frozen=True)

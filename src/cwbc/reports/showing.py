@@ -106,12 +106,7 @@ def landmark_table(evidence: Evidence) -> ReportTable:
 
 def curves(evidence: Evidence) -> list[Chart]:
     """The reliability chart of every dataset."""
-    return [
-        reliability_chart(
-            [each.sweep for each in of.values()], next(iter(of.values())).dataset, evidence.labels, name
-        )
-        for name, of in evidence.evaluated.items()
-    ]
+    return [reliability_chart(of, evidence.labels, name) for name, of in evidence.evaluated.items()]
 
 
 def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:

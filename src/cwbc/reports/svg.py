@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from cwbc.core.tasks import Landmark
 from cwbc.reports.chart import Axis, Chart, Curve, Label, Layer, Panel, Shade, Stairs, place_labels
 from cwbc.reports.method_styles import shortened
+from cwbc.results.intervals import Array
 from cwbc.system.formatting import amount
 
 CHARACTER = 6.4  # the width of one in pixels, about; only browsers know fonts
@@ -34,14 +34,10 @@ class Size(NamedTuple):
 
     width: int
     height: int
-
-    @property
-    def narrow(self) -> bool:
-        """Whether it is for phones."""
-        return self.width < 500
+    narrow: bool = False  # for phones
 
 
-WIDE, NARROW = Size(760, 400), Size(360, 330)
+WIDE, NARROW = Size(760, 400), Size(360, 330, narrow=True)
 
 
 class PixelScale(NamedTuple):
@@ -79,11 +75,6 @@ class Frame(NamedTuple):
         """How many ticks its bottom has room for."""
         return max(2, int((self.across.end - self.across.start) / 62))
 
-    @property
-    def diagonal(self) -> list[float]:
-        """The ends of the line on which both coordinates are equal."""
-        return [scale(value) for value in self.across.axis.limits for scale in (self.across, self.up)]
-
     def shaded(self, shade: Shade) -> tuple[float, float]:
         """Where a shade begins, and its width."""
         low, high = self.across.axis.limits
@@ -95,33 +86,30 @@ class Frame(NamedTuple):
         match layer:
             case Curve():
                 drawn = layer.spanning(self.across.axis.limits)
-                points = [(self.across(x), self.up(y)) for x, y in zip(drawn.x, drawn.value, strict=True)]
-                marks = "".join(marker(look, x, y) for x, y in points) if layer.is_marked else ""
+                points = self._points(drawn.x, drawn.value)
+                marks = "".join(marker(look, *point) for point in points) if layer.is_marked else ""
                 return {"band": self._band(drawn), "line": polyline(points), "marks": marks}
             case Stairs():
-                ends = [0.0, *layer.heights, 0.0]
-                corners = (
-                    (self.across(edge), self.up(height))
-                    for i, edge in enumerate(layer.edges)
-                    for height in ends[i : i + 2]
-                )
+                corners = self._points(np.repeat(layer.edges, 2), np.pad(np.repeat(layer.heights, 2), 1))
                 return {"bars" if layer.filled or look is None else "steps": polyline(corners)}
             case _:
-                y = self.up(self.panel.layers.index(layer) + 0.5)
-                reach = polyline([(self.across(layer.low), y), (self.across(layer.high), y)])
-                return {"reach": reach, "marks": marker(look, self.across(layer.value), y)}
+                row = np.full(3, self.panel.layers.index(layer) + 0.5)
+                low, value, high = self._points(np.array([layer.low, layer.value, layer.high]), row)
+                return {"reach": polyline([low, high]), "marks": marker(look, *value)}
 
     def _band(self, curve: Curve) -> str:
         floor = self.up.axis.limits[0] if self.up.axis.logarithmic else -math.inf
         known = np.isfinite(curve.low) & np.isfinite(curve.high)
         steps = ""
-        for there, group in itertools.groupby(range(len(known)), key=lambda i: bool(known[i])):
-            if there:
-                part = list(group)
-                upper = [(self.across(curve.x[i]), self.up(curve.high[i])) for i in part]
-                lower = [(self.across(curve.x[i]), self.up(max(curve.low[i], floor))) for i in part]
-                steps += polyline([*upper, *reversed(lower)]) + "z"
+        for part in np.ma.clump_masked(np.ma.masked_where(known, curve.x)):  # type: ignore[no-untyped-call]
+            upper = self._points(curve.x[part], curve.high[part])
+            lower = self._points(curve.x[part], np.maximum(curve.low[part], floor))
+            steps += polyline([*upper, *reversed(lower)]) + "z"
         return steps
+
+    def _points(self, x: Array, y: Array) -> list[tuple[float, float]]:
+        """The pixels of values."""
+        return [(self.across(a), self.up(b)) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 class Drawing(NamedTuple):
@@ -152,8 +140,8 @@ def drawing(chart: Chart, size: Size) -> Drawing:
     """The chart laid out in a size: panels above each other, the landmarks' labels above all of them."""
     if chart.estimates:
         return _rows(chart, size)
-    first, lower = chart.panels[0], chart.panels[1:]
-    size = Size(size.width, size.height + len(lower) * (70 if size.narrow else 90))
+    first, *lower = chart.panels
+    size = size._replace(height=size.height + len(lower) * (70 if size.narrow else 90))
     right = first.right if not size.narrow else None
     left = 12 + CHARACTER * max((len(words) for _, words in first.up.ticks()), default=1)
     across = PixelScale(chart.across, left, size.width - (46 if right else 14))
@@ -162,18 +150,17 @@ def drawing(chart: Chart, size: Size) -> Drawing:
     top = 26 + TIER * (1 + max((label.tier for label in labels), default=-1))
     frames: list[Frame] = []
     floor = size.height - 44.0
-    for panel in reversed(lower):
-        roof = floor - (46 if size.narrow else 58)
+    for panel in reversed(chart.panels):
+        roof = top if panel is first else floor - (46 if size.narrow else 58)
         frames.insert(0, Frame(panel, across, PixelScale(panel.up, floor, roof)))
         floor = roof - 30
-    frames.insert(0, Frame(first, across, PixelScale(first.up, floor, top)))
     marks = list(zip(chart.marks, labels, strict=bool(labels)))
-    return Drawing(chart, size, frames, marks, PixelScale(right, floor, top) if right else None)
+    return Drawing(chart, size, frames, marks, frames[0].up._replace(axis=right) if right else None)
 
 
 def _rows(chart: Chart, size: Size) -> Drawing:
     """A row for each interval; names stand above them where there is no room beside."""
-    size = Size(size.width, 60 + (44 if size.narrow else 32) * len(chart.estimates))
+    size = size._replace(height=60 + (44 if size.narrow else 32) * len(chart.estimates))
     longest = max(len(shortened(each.title, 32)) for each in chart.estimates)
     left = 10.0 if size.narrow else min(240.0, 14 + CHARACTER * 1.1 * longest)
     across = PixelScale(chart.across, left, size.width - 14)

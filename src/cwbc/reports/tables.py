@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import io
 import itertools
 import math
 import re
@@ -13,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from cwbc.reports.method_styles import Looks
-from cwbc.system.formatting import PERCENT, score
+from cwbc.system.formatting import PERCENT, csv_text, score
 
 MISSING = "–"
 _NUMBERS = ("low", "high", "spread", "published", "published_spread", "difference")  # beside a cell's value
@@ -195,13 +193,6 @@ class ReportTable:
         numbers = [cell.number for cell in among if math.isfinite(cell.number)]
         best = max if better == "higher" else min
         return write(best(numbers)) if len(set(map(write, numbers))) > 1 else None
-
-
-def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Rows as the text of a CSV file."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _with_spread(write: Callable[[float], str], value: float, spread: float) -> str:

@@ -37,10 +37,9 @@ def prepare(place: Path, other: str) -> None:
     """Find out now, not after hours, whether a directory can be written to."""
     try:
         place.mkdir(parents=True, exist_ok=True)
-        can_write = os.access(place, os.W_OK)
     except OSError as error:
         raise InputError(f"{place} cannot be a directory ({error.strerror}); give another {other}") from error
-    if not can_write:
+    if not os.access(place, os.W_OK):
         raise InputError(f"{place} cannot be written to; give another {other}")
 
 

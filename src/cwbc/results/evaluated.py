@@ -100,8 +100,8 @@ class EvaluatedMethod:
     def of(cls, sweep: Sweep, dataset: DatasetSummary, warnings: Sequence[str] = ()) -> EvaluatedMethod:
         """The method of a sweep, with the warnings of its training and those about seeds that differ."""
         scores = dataset.task.normalize(sweep.means)
-        found = cls(sweep, dataset, np.where(np.isfinite(scores), scores, np.nan))
-        return dataclasses.replace(found, training_warnings=[*warnings, *found.seed_warnings])
+        scores = np.where(np.isfinite(scores), scores, np.nan)
+        return cls(sweep, dataset, scores, [*warnings, *_seed_warnings(sweep, scores)])
 
     @functools.cached_property
     def task(self) -> Task:
@@ -208,23 +208,23 @@ class EvaluatedMethod:
             "curve": [point.to_json() for point in self.points],
         }
 
-    @property
-    def seed_warnings(self) -> list[str]:
-        """Seeds that achieve far less than the others at many targets, which a mean would hide."""
-        scores, returns, targets = self.scores, self.sweep.means, self.sweep.targets
-        if len(scores) < 3 or not self.is_whole:
-            return []
-        found = []
-        for row, seed in enumerate(self.sweep.seeds.tolist()):
-            others = np.delete(scores, row, axis=0)
-            gaps = others.min(axis=0) - scores[row] - np.maximum(2 * np.ptp(others, axis=0), FAR)  # [target]
-            if (gaps > 0).mean() >= OFTEN:
-                worst = int(np.argmax(gaps))
-                at = f" at target {amount(targets[worst])}" if self.sweep.takes_target else ""
-                low, median = amount(returns[row, worst]), amount(float(np.median(returns[:, worst])))
-                where = f"seed {seed} is far below the others{at}"
-                found.append(f"{where}: it achieves {low}, the median seed {median}.")
-        return found
+
+def _seed_warnings(sweep: Sweep, scores: Array) -> list[str]:
+    """Seeds that achieve far less than the others at many targets, which a mean would hide."""
+    if len(scores) < 3 or not np.isfinite(scores).all():
+        return []
+    found = []
+    for row, seed in enumerate(sweep.seeds.tolist()):
+        others = np.delete(scores, row, axis=0)
+        gaps = others.min(axis=0) - scores[row] - np.maximum(2 * np.ptp(others, axis=0), FAR)  # [target]
+        if (gaps > 0).mean() >= OFTEN:
+            worst = int(np.argmax(gaps))
+            at = f" at target {amount(sweep.targets[worst])}" if sweep.takes_target else ""
+            returns = sweep.means[:, worst]
+            low, median = amount(returns[row]), amount(float(np.median(returns)))
+            where = f"seed {seed} is far below the others{at}"
+            found.append(f"{where}: it achieves {low}, the median seed {median}.")
+    return found
 
 
 Methods = Mapping[str, EvaluatedMethod]  # by name, on one dataset

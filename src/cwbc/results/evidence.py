@@ -10,24 +10,18 @@ import numpy as np
 
 from cwbc.core.tasks import TASKS, Landmark, landmarks
 from cwbc.core.trajectories import Trajectories
-from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.dataset_names import distinct_names
 from cwbc.results.evaluated import EvaluatedMethod, Methods, resampled
 from cwbc.results.sentences import broken_in_words
-from cwbc.results.sweeps import Sweep
 
 
 class _EvaluatedCell(Protocol):
-    """A cell of a grid with its results; its sweep is named by the cell's label."""
+    """A cell of a grid with its results; its method is named by the cell's label."""
 
     @property
     def dataset_name(self) -> str: ...
     @property
-    def sweep(self) -> Sweep: ...
-    @property
-    def dataset(self) -> DatasetSummary: ...
-    @property
-    def warnings(self) -> Sequence[str]: ...
+    def method(self) -> EvaluatedMethod: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,24 +45,25 @@ class Evidence:
         names = names or distinct_names(outcome.dataset_name for outcome in outcomes)
         evaluated: dict[str, dict[str, EvaluatedMethod]] = {}
         for outcome in outcomes:
-            of_dataset = evaluated.setdefault(names[outcome.dataset_name], {})
-            known = (outcome.sweep, outcome.dataset, outcome.warnings)
-            of_dataset[outcome.sweep.method] = EvaluatedMethod.of(*known)
+            methods = evaluated.setdefault(names[outcome.dataset_name], {})
+            methods[outcome.method.sweep.method] = outcome.method
         return cls(evaluated, tuple(datasets), data or {})
 
     def resampled(self, generator: np.random.Generator) -> Evidence:
         """The evidence with the seeds of every cell resampled; without the data, which has none."""
-        evaluated: dict[str, Methods] = {}
-        for dataset, methods in self.evaluated.items():
-            evaluated[dataset] = {
-                label: dataclasses.replace(each, scores=resampled(each.scores, generator))
-                for label, each in methods.items()
-            }
+        evaluated: dict[str, dict[str, EvaluatedMethod]] = {}
+        for dataset, label, each in self._cells():
+            again = dataclasses.replace(each, scores=resampled(each.scores, generator))
+            evaluated.setdefault(dataset, {})[label] = again
         return Evidence(evaluated, self.datasets, is_resample=True)
+
+    def _cells(self) -> Iterator[tuple[str, str, EvaluatedMethod]]:
+        """Every dataset and label with its method."""
+        return ((name, label, of[label]) for name, of in self.evaluated.items() for label in of)
 
     def __iter__(self) -> Iterator[EvaluatedMethod]:
         """Every method on every dataset."""
-        return (each for methods in self.evaluated.values() for each in methods.values())
+        return (each for _, _, each in self._cells())
 
     @property
     def seeds(self) -> int:
@@ -78,7 +73,7 @@ class Evidence:
     @property
     def labels(self) -> list[str]:
         """Every method, in order."""
-        return list(dict.fromkeys(label for methods in self.evaluated.values() for label in methods))
+        return list(dict.fromkeys(label for _, label, _ in self._cells()))
 
     @property
     def near(self) -> Landmark:
@@ -125,7 +120,4 @@ class Evidence:
     @property
     def broken(self) -> list[str]:
         """The remark that simulations broke down, where some did."""
-        of_datasets = self.evaluated.items()
-        return broken_in_words(
-            {f"{label} on {name}": m for name, of in of_datasets for label, m in of.items()}
-        )
+        return broken_in_words({f"{label} on {name}": each for name, label, each in self._cells()})

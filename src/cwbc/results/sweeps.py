@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cwbc.core.tasks import Task
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_text
+from cwbc.system.formatting import csv_text
 
 _KINDS = {"seed": int, "target": float, "episode": int, "return": float, "normalized": float, "length": int}
 COLUMNS = ("method", *_KINDS)
@@ -77,16 +78,14 @@ def results_text(sweeps: Sequence[Sweep], task: Task) -> str:
     methods = [sweep.method for sweep in sweeps]
     if twice := sorted({method for method in methods if methods.count(method) > 1}):
         raise InputError(f"two sweeps are called {twice[0]!r}; each needs a name of its own")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows: list[Sequence[object]] = [COLUMNS]
     for sweep in sweeps:
         seeds, targets = sweep.seeds.tolist(), sweep.targets.tolist() if sweep.takes_target else [""]
         places = itertools.product(seeds, targets, range(sweep.returns.shape[2]))
         numbers = (sweep.returns, task.normalize(sweep.returns), sweep.lengths)
-        rows = zip(places, *(each.ravel().tolist() for each in numbers), strict=True)
-        writer.writerows((sweep.method, *place, *outcome) for place, *outcome in rows)
-    return text.getvalue()
+        outcomes = zip(places, *(each.ravel().tolist() for each in numbers), strict=True)
+        rows += [(sweep.method, *place, *outcome) for place, *outcome in outcomes]
+    return csv_text(rows)
 
 
 def read_results(path: Path) -> list[Sweep]:

@@ -58,10 +58,7 @@ def parse(
     fail_under: Iterable[str], fail_over: Iterable[str], metrics: Sequence[str] = METRICS
 ) -> list[Gate]:
     """The gates of two options, each of which may be given several times and hold several limits."""
-    given = [
-        *(("--fail-under", texts) for texts in fail_under),
-        *(("--fail-over", texts) for texts in fail_over),
-    ]
+    given = [("--fail-under", text) for text in fail_under] + [("--fail-over", text) for text in fail_over]
     return [_gate(option, text.strip(), metrics) for option, texts in given for text in _COMMA.split(texts)]
 
 

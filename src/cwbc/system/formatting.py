@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 
 PERCENT = "\u00a0%"  # the space does not break, so no line starts with a percent sign
@@ -32,6 +34,13 @@ def span(counts: Iterable[int]) -> str:
     """The min and max of some numbers ("3 to 5"), or the one value that all have."""
     ends = sorted(set(counts))
     return " to ".join(f"{end:,}" for end in dict.fromkeys((ends[0], ends[-1])))
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as the text of a CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def listed(names: Sequence[str]) -> str:
