@@ -88,7 +88,8 @@ class Game:
 class Atari:
     """Copies of one game; frames are gray, of 84 x 84 pixels, the brighter of the last two for each pixel."""
 
-    discrete, action_bounds, observation_size = True, None, SIZE * SIZE
+    discrete, observation_size = True, SIZE * SIZE
+    action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def __init__(self, environment: str, count: int) -> None:
         game = Game.of(environment)
