@@ -154,8 +154,6 @@ def _learn(settings: SAC, state: SACState, replay: Transitions, key: jax.Array, 
 class Collector:
     """The environments that learners act in: the copies of all seeds in one batch, reset as they end."""
 
-    observations: NDArray[np.float32]  # [seed, copy, dimension]
-
     def __init__(self, environment: str, seeds: tuple[int, ...], copies: int) -> None:
         self.simulator = envs.make(environment, len(seeds) * copies)
         self.close = self.simulator.close
@@ -165,12 +163,12 @@ class Collector:
         self.bounds = bounds[0].astype(np.float32), bounds[1].astype(np.float32)  # low and high, [action]
         self._environment, self._seeds, self._copies = environment, seeds, copies
         self._rows = np.arange(len(seeds) * copies)
-        self.reset(0)
 
     def reset(self, step: int) -> None:
         """Reset all copies; a training that resumes at a later step does not repeat its first episodes."""
         self._generators = [np.random.default_rng((seed, step)) for seed in self._seeds]
-        self.observations = self._reset(self._rows).reshape(len(self._seeds), self._copies, -1)
+        first, shape = self._reset(self._rows), (len(self._seeds), self._copies, -1)
+        self.observations = first.reshape(shape)  # [seed, copy, dimension]
 
     def uniform(self) -> NDArray[np.float32]:
         """Random actions within -1 and 1, [seed, copy, action]."""
