@@ -51,9 +51,6 @@ class BehaviourTraining:
     seeds: tuple[int, ...]
     episodes: int = 10  # that evaluate each snapshot, with noise and without
 
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"seeds": list(self.seeds)}
-
 
 def train(
     training: BehaviourTraining,
@@ -214,7 +211,8 @@ def resume_step(directory: Path, training: BehaviourTraining, steps: int, overwr
             if others := sorted(file.name for file in directory.glob("[!.]*")):
                 raise InputError(f"{directory} holds other files, such as {others[0]}")
             return 0
-        found, wanted = tensor_files.read_description(path), training.to_json()
+        found, wanted = tensor_files.read_description(path), dataclasses.asdict(training)
+        wanted["seeds"] = list(training.seeds)  # as JSON has them
         found |= found.pop("settings", {})
         for name, value in (wanted | wanted.pop("settings")).items():
             if found.get(name) != value:
@@ -286,7 +284,7 @@ class _Files:
         _check_finite(state.parameters, step)
         tensors = tensor_files.flatten("state", state)
         tensors |= tensor_files.flatten("replay", jax.tree.map(lambda x: np.asarray(x)[:, :step], replay))
-        description = {"step": step, "is_over": replay is None, **self._training.to_json()}
+        description = {"step": step, "is_over": replay is None, **dataclasses.asdict(self._training)}
         tensor_files.write(self._directory / CHECKPOINT, tensors, description)
 
     def add(self, state: SACState, step: int) -> None:
