@@ -186,6 +186,7 @@ def test_two_processes_do_not_train_in_one_place(tmp_path: Path) -> None:
 
 def test_transitions_keep_where_an_episode_ended_and_a_time_limit_is_no_termination() -> None:
     collector = Collector(AIM, (0, 1), 3)
+    collector.reset(0)
     for _ in range(5):
         before = collector.observations.copy()
         rows = collector.step(np.zeros((2, 3, 1), np.float32))

@@ -66,7 +66,7 @@ class Paying(Ending):
 def rolled_out(
     name: str,
     simulator: Simulator,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda timesteps: None,
     seeds: int = 1,
     **how: bool,
 ) -> Rollouts:

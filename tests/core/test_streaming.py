@@ -67,7 +67,7 @@ def test_a_lot_is_chosen_before_the_training_on_the_one_before_it_and_gathered_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events: list[str] = []
-    program, plain = streaming._choice_program, streaming.gathered
+    program, plain = streaming._chosen, streaming.gathered
 
     def choosing(*arguments: Any) -> Any:
         events.append("choose")
@@ -77,7 +77,7 @@ def test_a_lot_is_chosen_before_the_training_on_the_one_before_it_and_gathered_a
         events.append("gather")
         return plain(*arguments)
 
-    monkeypatch.setattr(streaming, "_choice_program", choosing)
+    monkeypatch.setattr(streaming, "_chosen", choosing)
     monkeypatch.setattr(streaming, "gathered", gathering)
     for _ in lots(SPEC, in_host_memory(DATA, METHOD), TRAINING, (0,), 0, 150):
         events.append("train")

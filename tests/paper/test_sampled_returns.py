@@ -7,10 +7,20 @@ import pytest
 from conftest import logged, with_returns
 
 from cwbc.core.weighting import ByLength, ByReturn, TopFraction
-from cwbc.paper.sampled_returns import binned, bound, effective_sample_size, only_best, uniform
+from cwbc.paper.sampled_returns import binned, bound, effective_sample_size
+from cwbc.results.intervals import Array
 
 # Two bins: six trajectories in the lower one, two in the upper one.
 RETURNS = np.array([0.0, 1, 1, 2, 2, 3, 9, 10])
+
+
+def uniform(returns: Array) -> Array:
+    return np.full(len(returns), 1 / len(returns))
+
+
+def only_best(returns: Array) -> Array:
+    is_best = returns == returns.max()
+    return np.asarray(is_best / is_best.sum())
 
 
 def test_bins_are_of_equal_width_and_ties_share_them() -> None:

@@ -6,6 +6,7 @@ import re
 
 from pages import Read
 
+from cwbc.paper.verdicts import Case, Claim
 from cwbc.reports.method_styles import COLOURS, COLOURS_ON_DARK
 from cwbc.reports.page import block, page_html
 from cwbc.reports.report import ReportDocument
@@ -55,8 +56,8 @@ def test_options_are_not_broken_at_their_hyphens() -> None:
 
 
 def test_claims_have_their_verdicts_and_cases() -> None:
-    cases = [("contradicted", "<hopper>", "1 < 2"), ("inconclusive", "walker2d", "?")]
-    read = Read(block("claims", [("supported", "a & b", "<b>so</b>", cases)]))
+    cases = [Case("<hopper>", "1 < 2", holds=False, fails_in=1.0), Case("walker2d", "?", holds=None)]
+    read = Read(block("claims", [Claim("a & b", "<b>so</b>", cases, holds=True, holds_in=1.0)]))
     assert "a & b\n<b>so</b>" in read.text
     assert "<hopper> 1 < 2" in read.text
     kinds = [(tag, found.get("class")) for tag, found in read.elements if tag in ("dt", "li")]

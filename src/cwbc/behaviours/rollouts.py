@@ -63,8 +63,7 @@ def evaluate(
     environment: str, actors: Sequence[Actor], episodes: int, seed: int, noisy: bool = False
 ) -> NDArray[np.float64]:
     """The returns of each policy, [policy, episode]; all of them start from the same states."""
-    stages = [Stage(actor, (seed,), episodes, noisy=noisy) for actor in actors]
-    collected = collect(environment, stages)
+    collected = collect(environment, [Stage(actor, (seed,), episodes, noisy=noisy) for actor in actors])
     return np.array([[episode.rewards.sum(dtype=np.float64) for episode in own] for own in collected])
 
 

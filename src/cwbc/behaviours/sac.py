@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import optax
 
 from cwbc.behaviours.policies import LOG_STDS
-from cwbc.core.layers import Parameters, dense, layer_norm, linear, norm
+from cwbc.core.layers import Parameters, dense, layer_norm, linear, norm, squashed
 from cwbc.core.learners import Metrics
 from cwbc.system.errors import require
 
@@ -121,12 +120,7 @@ def distribution(actor: Parameters, observations: jax.Array) -> tuple[jax.Array,
 
 def sample(actor: Parameters, observations: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Actions within (-1, 1) for standard normal noise, and their log-densities."""
-    means, log_stds = distribution(actor, observations)
-    before = means + jnp.exp(log_stds) * noise
-    normal = -0.5 * jnp.square(noise) - log_stds - 0.5 * math.log(2 * math.pi)
-    # log(1 - tanh(u)^2) without the cancellation
-    squash = 2 * (math.log(2) - before - jax.nn.softplus(-2 * before))
-    return jnp.tanh(before), (normal - squash).sum(axis=-1)
+    return squashed(*distribution(actor, observations), noise)
 
 
 def act(actor: Parameters, observations: jax.Array, key: jax.Array) -> jax.Array:

@@ -51,9 +51,6 @@ class BehaviourTraining:
     seeds: tuple[int, ...]
     episodes: int = 10  # that evaluate each snapshot, with noise and without
 
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"seeds": list(self.seeds)}
-
 
 def train(
     training: BehaviourTraining,
@@ -154,8 +151,6 @@ def _learn(settings: SAC, state: SACState, replay: Transitions, key: jax.Array, 
 class Collector:
     """The environments that learners act in: the copies of all seeds in one batch, reset as they end."""
 
-    observations: NDArray[np.float32]  # [seed, copy, dimension]
-
     def __init__(self, environment: str, seeds: tuple[int, ...], copies: int) -> None:
         self.simulator = envs.make(environment, len(seeds) * copies)
         self.close = self.simulator.close
@@ -165,12 +160,12 @@ class Collector:
         self.bounds = bounds[0].astype(np.float32), bounds[1].astype(np.float32)  # low and high, [action]
         self._environment, self._seeds, self._copies = environment, seeds, copies
         self._rows = np.arange(len(seeds) * copies)
-        self.reset(0)
 
     def reset(self, step: int) -> None:
         """Reset all copies; a training that resumes at a later step does not repeat its first episodes."""
         self._generators = [np.random.default_rng((seed, step)) for seed in self._seeds]
-        self.observations = self._reset(self._rows).reshape(len(self._seeds), self._copies, -1)
+        first, shape = self._reset(self._rows), (len(self._seeds), self._copies, -1)
+        self.observations = first.reshape(shape)  # [seed, copy, dimension]
 
     def uniform(self) -> NDArray[np.float32]:
         """Random actions within -1 and 1, [seed, copy, action]."""
@@ -216,7 +211,8 @@ def resume_step(directory: Path, training: BehaviourTraining, steps: int, overwr
             if others := sorted(file.name for file in directory.glob("[!.]*")):
                 raise InputError(f"{directory} holds other files, such as {others[0]}")
             return 0
-        found, wanted = tensor_files.read_description(path), training.to_json()
+        found, wanted = tensor_files.read_description(path), dataclasses.asdict(training)
+        wanted["seeds"] = list(training.seeds)  # as JSON has them
         found |= found.pop("settings", {})
         for name, value in (wanted | wanted.pop("settings")).items():
             if found.get(name) != value:
@@ -288,7 +284,7 @@ class _Files:
         _check_finite(state.parameters, step)
         tensors = tensor_files.flatten("state", state)
         tensors |= tensor_files.flatten("replay", jax.tree.map(lambda x: np.asarray(x)[:, :step], replay))
-        description = {"step": step, "is_over": replay is None, **self._training.to_json()}
+        description = {"step": step, "is_over": replay is None, **dataclasses.asdict(self._training)}
         tensor_files.write(self._directory / CHECKPOINT, tensors, description)
 
     def add(self, state: SACState, step: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cwbc.core import critics
 from cwbc.core.critics import Adam, TransitionBatch, ValueBased, action_values, mlp
-from cwbc.core.layers import Parameters
+from cwbc.core.layers import Parameters, squashed
 from cwbc.core.learners import Metrics, Update
 from cwbc.core.networks import MLP
 from cwbc.system.errors import require
@@ -227,9 +227,4 @@ def sampled(
 ) -> tuple[jax.Array, jax.Array]:
     """Encoded actions of a tanh-Gaussian actor [row, action, dimension], and log densities [row, action]."""
     means, log_std = jnp.split(mlp(actor, observations)[:, None], 2, axis=-1)
-    log_std = jnp.clip(log_std, *LOG_STD)
-    before = means + jnp.exp(log_std) * noise
-    gaussian = -jnp.square(noise) / 2 - log_std - np.log(2 * np.pi) / 2
-    # log(1 - tanh^2), which would be the log of zero where tanh is saturated.
-    slope = 2 * (np.log(2.0) - before - jax.nn.softplus(-2 * before))
-    return jnp.tanh(before), jnp.sum(gaussian - slope, axis=-1)
+    return squashed(means, jnp.clip(log_std, *LOG_STD), noise)

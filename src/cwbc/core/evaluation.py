@@ -64,7 +64,7 @@ def roll_out(
     *,
     one_at_a_time: bool = False,
     overlapping: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = lambda timesteps: None,
 ) -> Rollouts:
     """Run every episode to its end, each conditioned on its target return.
 
@@ -89,33 +89,34 @@ def roll_out(
         rollouts.reset(own, simulator.reset(own, reset_seeds[row : row + 1]))
 
         def report(timestep: int, row: int = row) -> None:
-            if progress is not None:
-                progress((row * simulator.horizon + timestep) // count)
+            progress((row * simulator.horizon + timestep) // count)
 
         _run([_Part(spec, alone, rollouts, own[None])], rollouts, simulator, report)
     return rollouts
 
 
+@dataclasses.dataclass
 class _Part:
     """Episodes whose actions are computed together, as many of every seed."""
 
-    def __init__(
-        self, spec: PolicySpec, parameters: Parameters, rollouts: Rollouts, own: NDArray[np.int64]
-    ) -> None:
-        self._spec, self._parameters, self._rollouts = spec, parameters, rollouts
-        self._own = own  # [seed, row of the seed]
-        self.timestep = 0
-        self._program = _program(spec.form)
-        empty = History.empty(spec, own.shape[1])
-        self._history = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(own), *x.shape)), empty)
+    spec: PolicySpec
+    parameters: Parameters
+    rollouts: Rollouts
+    own: NDArray[np.int64]  # [seed, row of the seed]
+    timestep: int = 0
+
+    def __post_init__(self) -> None:
+        self.program = _program(self.spec.form)
+        empty = History.empty(self.spec, self.own.shape[1])
+        self.history = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(self.own), *x.shape)), empty)
 
     def act(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The episodes that are still running, and their actions."""
-        spec, rollouts, own = self._spec, self._rollouts, self._own
+        spec, rollouts, own = self.spec, self.rollouts, self.own
         running = rollouts.running[own]
-        self._history, actions = self._program(
-            self._parameters,
-            self._history,
+        self.history, actions = self.program(
+            self.parameters,
+            self.history,
             np.int32(self.timestep),
             spec.observations.received(rollouts.observations[own]),
             spec.standardized(rollouts.remaining[own], self.timestep),
@@ -125,7 +126,7 @@ class _Part:
         return own[running], np.asarray(actions)[running]
 
 
-def _run(parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progress: Progress | None) -> None:
+def _run(parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progress: Progress) -> None:
     """Run all episodes to their ends, the parts in turn."""
     with ThreadPoolExecutor(1) as physics:
 
@@ -141,8 +142,7 @@ def _run(parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progr
         while under_way:
             part, own, outcome = under_way.popleft()
             rollouts.record(own, outcome())
-            if progress is not None:
-                progress(part.timestep)
+            progress(part.timestep)
             # Finished episodes leave the batch: they cost no more simulation.
             if rollouts.running[own].any() and part.timestep < simulator.horizon:
                 under_way.append(begin(part))

@@ -124,6 +124,15 @@ def after_norm(norm: Parameters, linear: Parameters) -> Parameters:
     return {"weight": norm["scale"][:, None] * weight, "bias": norm["bias"] @ weight + linear["bias"]}
 
 
+def squashed(means: jax.Array, log_stds: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Actions of a tanh-Gaussian within (-1, 1) for standard normal noise, and their log densities [...]."""
+    before = means + jnp.exp(log_stds) * noise
+    gaussian = -jnp.square(noise) / 2 - log_stds - math.log(2 * math.pi) / 2
+    # log(1 - tanh^2), which would be the log of zero where tanh is saturated.
+    slope = 2 * (math.log(2) - before - jax.nn.softplus(-2 * before))
+    return jnp.tanh(before), jnp.sum(gaussian - slope, axis=-1)
+
+
 def dropout_keys(key: jax.Array | None, rate: float, count: int) -> list[jax.Array | None]:
     """A key for each of several dropouts, or none where nothing is dropped."""
     if key is None or rate == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -40,11 +40,8 @@ def lots(
         return
     end, most = first_step + length, SAMPLED_TOGETHER - SAMPLED_TOGETHER % spec.method.learner.period
     cuts = [(first, min(most, end - first)) for first in range(first_step, end, most)]
-
-    def chosen(first: int, count: int) -> _Numbers:
-        return _choice_program(spec, training, count)(data.episodes, jnp.asarray(seeds, jnp.uint32), first)
-
-    choices = (chosen(first, count) for first, count in cuts)
+    alike = data.episodes, jnp.asarray(seeds, jnp.uint32)
+    choices = (_chosen(spec, training, count, *alike, first) for first, count in cuts)
     with ThreadPoolExecutor() as pool:
         coming = next(choices)
         for first, count in cuts:
@@ -55,22 +52,19 @@ def lots(
             yield Lot(first, count, jax.device_put(gathered(data.columns, rows, frames, pool)))
 
 
-@functools.lru_cache(maxsize=32)
-def _choice_program(
-    spec: PolicySpec, training: Training, length: int
-) -> Callable[[Episodes, jax.Array, Any], _Numbers]:
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _chosen(
+    spec: PolicySpec, training: Training, length: int, data: Episodes, seeds: jax.Array, first_step: Any
+) -> _Numbers:
     """The rows that steps of training need. [seed, step of training, window, step, ...]"""
 
-    def chosen(data: Episodes, seed: jax.Array, number: jax.Array) -> _Numbers:
+    def chosen(seed: jax.Array, number: jax.Array) -> _Numbers:
         random = RandomNumbers.of(seed, number, training.batch_size)
         choice = choose(random, data, spec.observations, spec.method.learner.window(training))
         return choice.rows, choice.frames
 
-    def program(data: Episodes, seeds: jax.Array, first_step: Any) -> _Numbers:
-        of_seed = jax.vmap(chosen, in_axes=(None, None, 0))
-        return jax.vmap(of_seed, in_axes=(None, 0, None))(data, seeds, first_step + jnp.arange(length))
-
-    return jax.jit(program)
+    of_seed = jax.vmap(chosen, in_axes=(None, 0))
+    return jax.vmap(of_seed, in_axes=(0, None))(seeds, first_step + jnp.arange(length))
 
 
 def gathered(columns: Columns, rows: NDArray[np.int32], frames: NDArray[np.int32], pool: Executor) -> Columns:

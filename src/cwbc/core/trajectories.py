@@ -40,9 +40,7 @@ class Trajectories:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                view = value.view()
-                view.flags.writeable = False
-                object.__setattr__(self, field.name, view)
+                object.__setattr__(self, field.name, _read_only(value.view()))
 
     def __repr__(self) -> str:
         return f"Trajectories({self.name!r}, episodes={self.episodes}, steps={self.steps})"

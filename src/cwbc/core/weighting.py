@@ -30,7 +30,6 @@ class ByLength:
     """
 
     def probabilities(self, data: Trajectories) -> NDArray[np.float64]:
-        """The probability of each episode. [episode]"""
         return data.lengths / data.lengths.sum()
 
 
@@ -59,7 +58,6 @@ class ByReturn:
         require(0 <= z <= 100, "temperature_percentile", z, "between 0 and 100")
 
     def probabilities(self, data: Trajectories) -> NDArray[np.float64]:
-        """The probability of each episode. [episode]"""
         returns = data.returns
         lowest, best = data.lowest, data.best
         if lowest == best:
@@ -110,7 +108,6 @@ class TopFraction:
         require(0 < self.top_fraction <= 1, "top_fraction", self.top_fraction, "above 0 and at most 1")
 
     def probabilities(self, data: Trajectories) -> NDArray[np.float64]:
-        """The probability of each episode. [episode]"""
         count = max(1, round(self.top_fraction * data.episodes))
         threshold = np.partition(data.returns, -count)[-count]
         lengths = np.where(data.returns >= threshold - data.tolerance, data.lengths, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -186,7 +187,7 @@ def _scores(curve: EvaluatedMethod) -> dict[str, float]:
 
 def _no_common(claim: Claim, results: Results, evidence: Evidence) -> Claim:
     if len(results) < 2:
-        return rules.inconclusive(claim, "it needs several datasets")
+        return dataclasses.replace(claim, reason="It needs several datasets.")
     good = {}
     for dataset, curves in results.items():
         scores = _scores(curves["rvs"])

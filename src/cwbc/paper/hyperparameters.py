@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,15 +26,11 @@ def _variants(symbol: str, option: str, values: Sequence[float]) -> dict[str, Va
     return {label: Variant(label, "rvs+cwbc", {option: value}) for label, value in labels.items()}
 
 
-def _exhibits(name: str, sampled: Sampled | None = None, by: str = "") -> Callable[[Evidence], Exhibits]:
+def _exhibits(evidence: Evidence, name: str, sampled: Sampled | None = None, by: str = "") -> Exhibits:
     """The scores, the curves, and the sampled returns where the hyper-parameter changes them."""
-
-    def exhibits(evidence: Evidence) -> Exhibits:
-        table = showing.expert_table(evidence, evidence.labels)
-        charts = distributions(evidence, sampled, f": returns sampled with {by}") if sampled else {}
-        return Exhibits({name: table}, showing.curves(evidence), charts)
-
-    return exhibits
+    table = showing.expert_table(evidence, evidence.labels)
+    charts = distributions(evidence, sampled, f": returns sampled with {by}") if sampled else {}
+    return Exhibits({name: table}, showing.curves(evidence), charts)
 
 
 def _decimals(values: Sequence[float]) -> str:
@@ -103,7 +99,7 @@ FIGURE_7 = Item(
             ),
         ),
     },
-    _exhibits("kappa", _by_kappa, "kappa by z"),
+    lambda evidence: _exhibits(evidence, "kappa", _by_kappa, "kappa by z"),
     quick_datasets=(WALKERS[0], WALKERS[2]),
     needs_data=True,
 )
@@ -156,7 +152,7 @@ FIGURE_8 = Item(
             ),
         ),
     },
-    _exhibits("lambda", _by_lambda, "lambda"),
+    lambda evidence: _exhibits(evidence, "lambda", _by_lambda, "lambda"),
     quick_datasets=WALKERS[:1],
     needs_data=True,
 )
@@ -194,7 +190,7 @@ FIGURE_9 = Item(
             rules.against_replay(_is_less_sensitive, Q),
         ),
     },
-    _exhibits("q"),
+    lambda evidence: _exhibits(evidence, "q"),
     quick_datasets=(WALKERS[0], WALKERS[2]),
 )
 
@@ -224,6 +220,6 @@ FIGURE_10 = Item(
             on_each(Comparison(lambda of: rules.well(of.values(), max(of.values()))), MODERATE),
         ),
     },
-    _exhibits("alpha"),
+    lambda evidence: _exhibits(evidence, "alpha"),
     quick_datasets=WALKERS[:1],
 )

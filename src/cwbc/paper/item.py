@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from cwbc.core.methods import Training
 from cwbc.grids.cells import Cell, Scale, Variant, grid
@@ -70,11 +71,8 @@ class Item:
                 training = dataclasses.replace(training, batch_size=_QUICK_BATCH)
             if scale.steps is None:
                 training = dataclasses.replace(training, steps=min(training.steps, UPDATES))
-            if learner.needs_target:
-                cell = dataclasses.replace(cell, fractions=(LESS,))
-            else:
-                cell = dataclasses.replace(cell, targets=(), points=None)
-            cells.append(dataclasses.replace(cell, training=training))
+            about: Any = {"fractions": (LESS,)} if learner.needs_target else {"targets": (), "points": None}
+            cells.append(dataclasses.replace(cell, training=training, **about))
         return tuple(cells)
 
     def _trained(self, quick: bool) -> tuple[Variant | str, ...]:

@@ -133,14 +133,12 @@ def report(
     finding = headline(extent, claims)
     remarks = [*extent.remarks(datasets), *training_steps(results), *evidence.broken]
     verdicts = [VERDICTS] if item.variants else []
-    lines, shown, values = [f"# {finding}", "", *remarks, *verdicts, ""], [], []
+    lines, values = [f"# {finding}", "", *remarks, *verdicts, ""], []
     for claim in claims:
         lines += [f"- **{claim.verdict}**: {claim.text}", f"  {claim.reason}"]
         lines += [f"  - {case_in_words(case)}" for case in claim.cases]
-        cases = [(case.verdict, case.dataset, case.shown) for case in claim.cases]
-        shown.append((claim.verdict, claim.text, claim.reason, cases))
-        by_dataset = [{"verdict": case.verdict, **dataclasses.asdict(case)} for case in claim.cases]
-        values.append({"verdict": claim.verdict, **dataclasses.asdict(claim), "cases": by_dataset})
+        cases = [{"verdict": case.verdict, **dataclasses.asdict(case)} for case in claim.cases]
+        values.append({"verdict": claim.verdict, **dataclasses.asdict(claim), "cases": cases})
     lines += [f"- **failed**: {failure}" for failure in results.failures]
     report = ReportDocument(
         title,
@@ -151,7 +149,7 @@ def report(
         provenance,
         {"item": {"name": item.name, "place": item.place, "shows": item.shows}, "claims": values},
         sections={
-            "Claims of the paper": [*(block("paragraph", each) for each in verdicts), block("claims", shown)]
+            "Claims of the paper": [*(block("paragraph", each) for each in verdicts), block("claims", claims)]
         },
         tables=exhibits.tables,
         charts=[*exhibits.distributions.values(), *exhibits.charts],

@@ -54,12 +54,12 @@ def on_results(
     def test(claim: Claim, evidence: Evidence) -> Claim:
         found: Results = evidence.data
         if methods:
-            curves = evidence.having(*methods).items()
-            found = {name: dict(zip(methods, of, strict=True)) for name, of in curves if all(map(where, of))}
-        results = {dataset: of for dataset, of in found.items() if among is None or dataset in among}
+            curves = evidence.having(*methods)
+            found = {name: of for name, of in curves.items() if all(map(where, of.values()))}
+        results = {name: of for name, of in found.items() if among is None or name in among}
         if not results:
-            return inconclusive(claim, "no dataset has all results that it compares")
-        covered = [dataset for dataset in evidence.datasets if among is None or dataset in among]
+            return dataclasses.replace(claim, reason="No dataset has all results that it compares.")
+        covered = [name for name in evidence.datasets if among is None or name in among]
         return decide(claim, results, dataclasses.replace(evidence, datasets=covered))
 
     return test
@@ -220,7 +220,7 @@ def decided(
     claim: Claim, holds: bool | None, numbers: str, missing: Collection[str] = (), turned: bool | None = None
 ) -> Claim:
     """The claim as numbers decide it, left open if missing datasets could turn this outcome (`turned`)."""
-    reason, holds = f"{claim.reason} Found: {numbers}.", _plain(holds)
+    reason = f"{claim.reason} Found: {numbers}."
     if missing and holds is not None and turned in (None, holds):
         reason = f"Missing: {', '.join(missing)}, which could change the outcome. {reason}"
         holds = None
@@ -233,23 +233,14 @@ def against_replay(case: Callable[[str, Results], Found], methods: Collection[st
     def decide(claim: Claim, results: Results, evidence: Evidence) -> Claim:
         replays = [dataset for dataset in results if dataset in REPLAYS]
         if not replays or len(results) == 1:
-            return inconclusive(claim, "it needs medium-replay and others")
+            return dataclasses.replace(claim, reason="It needs medium-replay and others.")
         return decided(claim, *case(replays[0], results), evidence.missing(results), turned=True)
 
     return on_results(decide, methods, **about)
 
 
-def inconclusive(claim: Claim, why: str) -> Claim:
-    """The claim if this run cannot decide it."""
-    return dataclasses.replace(claim, reason=f"{why[0].upper()}{why[1:]}.")
-
-
 def _cases(found: Mapping[str, Found]) -> list[Case]:
-    return [Case(dataset, numbers, holds=_plain(holds)) for dataset, (holds, numbers) in found.items()]
-
-
-def _plain(holds: bool | None) -> bool | None:
-    return None if holds is None else bool(holds)  # NumPy's are no JSON
+    return [Case(dataset, numbers, holds=holds) for dataset, (holds, numbers) in found.items()]
 
 
 def comparable(ours: float, theirs: float, fraction: float = COMPARABLE) -> bool:

@@ -69,17 +69,6 @@ def distributions(evidence: Evidence, sampled: Sampled, remark: str = "") -> dic
     return charts
 
 
-def uniform(returns: Array) -> Array:
-    """Every trajectory with the same probability: q is p_D."""
-    return np.full(len(returns), 1 / len(returns))
-
-
-def only_best(returns: Array) -> Array:
-    """Only trajectories with the max return: the appendix's extreme case, q(r) = 1[r = r*]."""
-    is_best = returns == returns.max()
-    return np.asarray(is_best / is_best.sum())
-
-
 def effective_sample_size(probabilities: Array) -> float:
     """The number of trajectories that are sampled in effect: 1 / sum of squared probabilities."""
     return float(1 / np.square(probabilities).sum())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from statistics import fmean
 from types import SimpleNamespace
 
@@ -34,35 +35,31 @@ RVS, DT, CWBC_AND_BC = ("rvs+cwbc", "rvs"), ("dt+cwbc", "dt"), ("rvs+cwbc", "fil
 
 
 def _exhibits(
+    evidence: Evidence,
     name: str,
     published: PublishedTable,
     base: Mapping[str, str],
     optional: tuple[str, ...] = (),
-    by_quality: bool = False,
-) -> Callable[[Evidence], Exhibits]:
+) -> Exhibits:
     """The scores beside the published ones, all datasets together, and the curves.
+
+    A table that prints no wins has averages by quality, and nothing at the named returns.
 
     Args:
         base: the method that each is compared with.
         optional: methods that, where they were not run, are shown as published, if at all.
-        by_quality: whether averages by quality are shown, in place of wins and the scores at named returns.
     """
-
-    def exhibits(evidence: Evidence) -> Exhibits:
-        run = [method for method in optional if method in evidence.labels]
-        labels = [*(method for method in published.scores if method not in optional), *run]
-        others = [method for method in published.scores if method not in labels]
-        wins_over = None if by_quality else base
-        overall = Overall.of(evidence, labels)
-        tables = {
-            name: showing.expert_table(evidence, labels, published, others, wins_over, by_quality),
-            "overall": overall.table(base),
-        }
-        if not by_quality:
-            tables["named-returns"] = showing.landmark_table(evidence)
-        return Exhibits(tables, [*overall.profiles(), *showing.curves(evidence)])
-
-    return exhibits
+    run = [method for method in optional if method in evidence.labels]
+    labels = [*(method for method in published.scores if method not in optional), *run]
+    others = [method for method in published.scores if method not in labels]
+    overall = Overall.of(evidence, labels)
+    by_quality = not published.wins
+    wins_over = None if by_quality else base
+    scores = showing.expert_table(evidence, labels, published, others, wins_over, by_quality)
+    tables = {name: scores, "overall": overall.table(base)}
+    if not by_quality:
+        tables["named-returns"] = showing.landmark_table(evidence)
+    return Exhibits(tables, [*overall.profiles(), *showing.curves(evidence)])
 
 
 def _gain(pairs: Collection[Curves], is_resample: bool) -> tuple[bool | None, float, str]:
@@ -90,7 +87,8 @@ def _significant_on_replay(claim: Claim, results: Results, evidence: Evidence) -
     replays = [curves for dataset, curves in results.items() if dataset in REPLAYS]
     others = [curves for dataset, curves in results.items() if dataset not in REPLAYS]
     if not replays or not others:
-        return rules.inconclusive(claim, "it needs dt and dt+cwbc on medium-replay and on other datasets")
+        why = "It needs dt and dt+cwbc on medium-replay and on other datasets."
+        return dataclasses.replace(claim, reason=why)
     holds, gain, numbers = _gain(replays, evidence.is_resample)
     _, other, rest = _gain(others, evidence.is_resample)
     numbers = f"{numbers} on medium-replay, {rest} on the others"
@@ -102,17 +100,12 @@ def _with_published(methods: Collection[str], decide: rules.Decide) -> rules.Dec
 
     def with_published(claim: Claim, results: Results, evidence: Evidence) -> Claim:
         if evidence.on_d4rl:
-            results = {
-                dataset: {**curves, **{name: _published(name, dataset) for name in methods}}
-                for dataset, curves in results.items()
-            }
+            results = {dataset: dict(curves) for dataset, curves in results.items()}
+            for dataset, name in itertools.product(results, methods):
+                results[dataset][name] = SimpleNamespace(at_expert=MAIN.scores[name][dataset].mean)
         return decide(claim, results, evidence)
 
     return with_published
-
-
-def _published(method: str, dataset: str) -> SimpleNamespace:
-    return SimpleNamespace(at_expert=MAIN.scores[method][dataset].mean)
 
 
 _IS_COMPETITIVE = average(
@@ -194,7 +187,7 @@ TABLE_1 = Item(
             "dt", among=ELSEWHERE
         ),
     },
-    _exhibits("table1", MAIN, dict([RVS, DT]), (*VALUE_BASED, "rebrac", "rvs+q", "tto")),
+    lambda of: _exhibits(of, "table1", MAIN, dict([RVS, DT]), (*VALUE_BASED, "rebrac", "rvs+q", "tto")),
     DATASETS,
     ("walker2d-medium-replay", "halfcheetah-medium-replay"),
     full_only=("cql", "iql", "rebrac"),
@@ -237,7 +230,7 @@ TABLE_7 = Item(  # and Figure 12
             on_results(_VARIES_LESS, ("rvs+cwbc", "rvs+f+c"), where=lambda curve: len(curve.scores) > 1),
         ),
     },
-    _exhibits("hard-filtering", HARD_FILTERING, dict.fromkeys(FILTERING[1:], "rvs")),
+    lambda of: _exhibits(of, "hard-filtering", HARD_FILTERING, dict.fromkeys(FILTERING[1:], "rvs")),
     DATASETS,
     REPLAYS[:2],
 )
@@ -261,7 +254,7 @@ TABLE_8 = Item(
         ),
         "CWBC scores higher than Filtered BC on average over all datasets.": _is_higher(*CWBC_AND_BC),
     },
-    _exhibits("filtered-bc", FILTERED_BC, dict.fromkeys(("rvs", "rvs+cwbc"), "filtered-bc"), by_quality=True),
+    lambda of: _exhibits(of, "filtered-bc", FILTERED_BC, dict.fromkeys(("rvs", "rvs+cwbc"), "filtered-bc")),
     tuple(FILTERED_BC.scores["rvs"]),  # this table goes by quality
     REPLAYS,
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from cwbc.core.trajectories import Trajectories
 from cwbc.core.weighting import ByLength, ByReturn, TopFraction
 from cwbc.paper import sampled_returns
 from cwbc.paper.item import Exhibits, Item
 from cwbc.paper.published import DATASETS
 from cwbc.paper.rules import Found, on_each, untested
-from cwbc.paper.sampled_returns import Bound, bound, effective_sample_size, only_best, uniform
+from cwbc.paper.sampled_returns import Bound, bound, effective_sample_size
 from cwbc.reports.chart import Axis, EstimateRow, interval_chart
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.evidence import Evidence
@@ -90,7 +92,7 @@ FIGURE_4 = Item(
 )
 
 
-UNIFORM, LENGTH = "uniform", "by length"  # the paper's p_D, and the training without weighting
+UNIFORM, LENGTH = "uniform", "by length"  # the paper's q = p_D, and the training without weighting
 FILTERED, WEIGHTED, EXTREME = "top 10 %", "weighted", "best return only"
 HIGHLY = 1.5  # times the variance of weighting
 _TERMS = (  # of a Bound, in its order
@@ -103,12 +105,13 @@ _TERMS = (  # of a Bound, in its order
 
 def _bounds(data: Trajectories) -> dict[str, Bound]:
     """The terms of every way to sample trajectories, by name."""
+    is_best = data.returns == data.best
     sampled = {
-        UNIFORM: uniform(data.returns),
+        UNIFORM: np.full(data.episodes, 1 / data.episodes),
         LENGTH: ByLength().probabilities(data),
         FILTERED: TopFraction().probabilities(data),
         WEIGHTED: ByReturn().probabilities(data),
-        EXTREME: only_best(data.returns),
+        EXTREME: is_best / is_best.sum(),
     }
     for z in (99, 50, 0):
         sampled[f"{WEIGHTED}, kappa by z = {z}"] = ByReturn(temperature_percentile=z).probabilities(data)

@@ -36,8 +36,8 @@ class Overall:
         """The scores of those methods that were evaluated at all."""
         known = [label for label in labels if label in evidence.labels]
         found = evidence.having(*known) if known else {}
-        methods = zip(known, zip(*found.values(), strict=True), strict=True) if found else ()
-        return cls(evidence, list(found), dict(methods))
+        methods = {label: [of[label] for of in found.values()] for label in known} if found else {}
+        return cls(evidence, list(found), methods)
 
     def mean(self, number: Callable[[EvaluatedMethod], float]) -> dict[str, float]:
         """The mean of a number over datasets, by method."""

@@ -106,13 +106,13 @@ class Evidence:
         """The datasets that are not among those found."""
         return [dataset for dataset in self.datasets if dataset not in found]
 
-    def having(self, *labels: str) -> dict[str, tuple[EvaluatedMethod, ...]]:
+    def having(self, *labels: str) -> dict[str, Methods]:
         """The methods with these labels, by dataset; only datasets on which all of them were evaluated.
 
         A curve in which a simulation broke down does not count.
         """
         return {
-            dataset: tuple(methods[label] for label in labels)
+            dataset: {label: methods[label] for label in labels}
             for dataset, methods in self.evaluated.items()
             if all(label in methods and methods[label].is_whole for label in labels)
         }

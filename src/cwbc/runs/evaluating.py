@@ -69,7 +69,7 @@ def evaluate(
             simulator,
             one_at_a_time=envs.takes_turns(environment),
             overlapping=envs.is_batched(environment),
-            progress=progress,
+            progress=progress or (lambda timesteps: None),
         )
     finally:
         simulator.close()
