@@ -76,7 +76,7 @@ def gpu_sweeps() -> Iterator[Row]:
 def _sweep(label: str, name: str, seeds: int, targets: int, promise: float, episodes: int = 10) -> Row:
     data = logged(5000)
     spec, which = PolicySpec.fit(parse(name), data, Training()), tuple(range(seeds))
-    policies = Policies(spec, initialize(spec, Training(), which).parameters, which)
+    policies = Policies(spec, initialize(spec, which).parameters, which)
     returns = [1000.0 * k for k in range(1, 1 + targets)]
     _compile(policies, returns, episodes)
     count, sample = seeds * targets * episodes, HORIZON // 10

@@ -61,7 +61,7 @@ class Trainee:
         self.spec = PolicySpec.fit(method, data, self.training)
         self.data = source(data, self.spec.method)
         self.seeds = tuple(range(seeds))
-        self.state = training_loop.initialize(self.spec, self.training, self.seeds)
+        self.state = training_loop.initialize(self.spec, self.seeds)
         self.chunk = chunk or training_loop.chunk_length(self.spec, self.training)
 
     def train(self) -> Any:

@@ -17,7 +17,7 @@ from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.cloning import Cloning
 from cwbc.core.critics import CRITICS
 from cwbc.core.layers import Parameters
-from cwbc.core.methods import Preset, Training
+from cwbc.core.methods import Preset
 from cwbc.core.networks import MLP
 from cwbc.core.policy_spec import PolicySpec
 
@@ -73,7 +73,7 @@ def critic_operations(spec: PolicySpec, batch_size: int) -> float:
     """Additions and multiplications of the matrix products in one update of TD3+BC, of one seed."""
     learner = spec.method.learner
     assert isinstance(learner, ActorCritic)
-    state = jax.eval_shape(lambda key: learner.initialize(spec, Training(), key), jax.random.key(0))
+    state = jax.eval_shape(lambda key: learner.initialize(spec, key), jax.random.key(0))
 
     def weights(network: Parameters, layers: int) -> float:
         return sum(network[f"layer{i}"]["weight"].size for i in range(layers))

@@ -99,7 +99,7 @@ def random_arrays(initialize: Callable[[jax.Array], Any], seed: int) -> Any:
 def random_parameters(spec: PolicySpec, seed: int) -> Any:
     """Parameters of an untrained policy."""
     learner = spec.method.learner
-    return random_arrays(lambda key: learner.initialize(spec, Training(), key).parameters, seed)
+    return random_arrays(lambda key: learner.initialize(spec, key).parameters, seed)
 
 
 def tiny(name: str, **options: Any) -> Method:

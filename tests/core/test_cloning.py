@@ -81,7 +81,7 @@ def loss(
 
 def initial(spec: PolicySpec) -> Any:
     """Parameters before the first step."""
-    return jax.tree.map(lambda x: np.asarray(x)[0], initialize(spec, TRAINING, (0,)).parameters)
+    return jax.tree.map(lambda x: np.asarray(x)[0], initialize(spec, (0,)).parameters)
 
 
 def test_weights_make_the_sum_a_mean_over_the_mask() -> None:
@@ -261,7 +261,7 @@ def test_steps_past_the_end_of_an_episode_are_never_trained_on() -> None:
 
 def parameters_after(spec: PolicySpec, steps: int) -> Any:
     """The parameters of seed 0 after so many steps, one at a time."""
-    state, data = initialize(spec, TRAINING, (0,)), to_device(toy_data(), spec.method)
+    state, data = initialize(spec, (0,)), to_device(toy_data(), spec.method)
     for step in range(steps):
         state, _ = run_chunk(spec, TRAINING, state, data, (0,), step, 1)
     return jax.tree.map(lambda x: np.asarray(x)[0], state.parameters)

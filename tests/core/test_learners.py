@@ -200,7 +200,7 @@ def test_a_killed_training_resumes_with_the_same_bits(
 
 def test_its_state_is_that_of_all_seeds() -> None:
     spec = PolicySpec.fit(METHOD, chain_data(), SHORT)
-    state = training_loop.initialize(spec, SHORT, SEEDS)
+    state = training_loop.initialize(spec, SEEDS)
     assert isinstance(state, FittedQState)
     assert {leaf.shape[0] for leaf in jax.tree.leaves(state)} == {len(SEEDS)}
     assert isinstance(spec.method, Method)

@@ -29,7 +29,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
 @pytest.mark.parametrize("name", ["rvs", "dt"])
 def test_a_training_needs_at_least_its_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = specified(name)
-    state = initialize(spec, SETTINGS, (0, 1))
+    state = initialize(spec, (0, 1))
     allocated = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
     limited(monkeypatch, allocated)
     with pytest.raises(InputError, match=f"{name} would take at least .* of 2 seeds, .* there are"):

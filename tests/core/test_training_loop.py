@@ -33,7 +33,7 @@ def specified(name: str, data: Trajectories | None = None, **options: Any) -> Po
 
 def trained(spec: PolicySpec, data: Source, seeds: tuple[int, ...], cuts: list[int]) -> tuple[Any, Any]:
     """The state after chunks of these lengths, and the loss of every step."""
-    state, step, losses = initialize(spec, TRAINING, seeds), 0, []
+    state, step, losses = initialize(spec, seeds), 0, []
     for length in cuts:
         state, metrics = run_chunk(spec, TRAINING, state, data, seeds, step, length)
         losses.append(metrics["loss"])
@@ -50,9 +50,9 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 def test_every_seed_begins_with_parameters_of_its_own() -> None:
-    weights = np.asarray(initialize(specified("rvs"), TRAINING, (0, 5)).parameters["layer0"]["weight"])
+    weights = np.asarray(initialize(specified("rvs"), (0, 5)).parameters["layer0"]["weight"])
     assert np.abs(weights[0] - weights[1]).min() > 0
-    alone = initialize(specified("rvs"), TRAINING, (5,)).parameters["layer0"]["weight"]
+    alone = initialize(specified("rvs"), (5,)).parameters["layer0"]["weight"]
     np.testing.assert_array_equal(weights[1], np.asarray(alone)[0])
 
 
@@ -116,7 +116,7 @@ def test_seeds_and_methods_side_by_side_as_on_a_gpu_equal_those_in_turn(
     data = to_device(toy_data(), *(spec.method for spec in specs))
 
     def after_ten_steps() -> tuple[Any, Metrics]:
-        starts = [initialize(specs[0], TRAINING, seeds) for _ in specs]
+        starts = [initialize(specs[0], seeds) for _ in specs]
         start = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *starts)
         return run_chunk(specs[0], TRAINING, start, data, seeds, 0, 10)
 
@@ -139,7 +139,7 @@ def trainee(
 ) -> Trainee:
     data = data or toy_data()
     spec = PolicySpec.fit(method, data, SETTINGS)
-    return Trainee(data, spec, spec.method, seeds, initialize(spec, SETTINGS, seeds), **callbacks)  # type: ignore[arg-type]
+    return Trainee(data, spec, spec.method, seeds, initialize(spec, seeds), **callbacks)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("short_chunks")

@@ -89,9 +89,7 @@ class ActorCritic(ValueBased):
     def period(self) -> int:
         return self.policy_delay
 
-    def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> ActorCriticState:
-        steps, period = training.steps, self.period
-        require(steps % period == 0, "steps", steps, f"a multiple of {period}, the policy delay")
+    def initialize(self, spec: PolicySpec, key: jax.Array) -> ActorCriticState:
         actor_key, critic_key = jax.random.split(key)
         actor = critics.initial_mlp(self.network, actor_key, spec.observations.shape[0], spec.actions.size)
         ensemble = critics.initial_critics(self.network, critic_key, spec)

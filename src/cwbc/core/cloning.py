@@ -151,11 +151,11 @@ class Cloning(Learner):
     def standardized(self, returns_to_go: Any, timesteps: Any, horizon: int) -> Any:
         return conditioning.standardized(self.condition, returns_to_go, timesteps, horizon)
 
-    def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> CloningState:
+    def initialize(self, spec: PolicySpec, key: jax.Array) -> CloningState:
         parameters = self.initial_parameters(spec, key)
         # The numbers do not matter before the first step: without them, one program is enough for all data.
         numbers = dataclasses.replace(self, condition=None, regularizer=None).numbers
-        return CloningState(parameters, self._transformation(training, numbers).init(parameters))
+        return CloningState(parameters, self._transformation(1, numbers).init(parameters))
 
     def initial_parameters(self, spec: PolicySpec, key: jax.Array) -> Parameters:
         """Fresh parameters."""
@@ -229,7 +229,7 @@ class Cloning(Learner):
         Args:
             added_loss: of the encoded predictions [window, step, size], added to the loss.
         """
-        transform = self._transformation(training, numbers)
+        transform = self._transformation(training.steps, numbers)
 
         def prepare(parameters: Parameters) -> Parameters:
             return self.prepared(parameters, training.precision)
@@ -292,9 +292,9 @@ class Cloning(Learner):
             per_window += steps * self.encoder.outputs(spec.observations.encoded_shape)
         return training.batch_size * per_window
 
-    def _transformation(self, training: Training, numbers: CloningNumbers) -> optax.GradientTransformation:
+    def _transformation(self, steps: int, numbers: CloningNumbers) -> optax.GradientTransformation:
         schedule = (numbers.learning_rate, numbers.weight_decay, numbers.warmup_steps)
-        return optimizers.transformation(self.optimizer.clip_norm, training.steps, *schedule)
+        return optimizers.transformation(self.optimizer.clip_norm, steps, *schedule)
 
 
 def mean_weights(mask: jax.Array) -> jax.Array:

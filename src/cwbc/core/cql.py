@@ -80,7 +80,7 @@ class ConservativeQ(ValueBased):
         super().__post_init__()
         require(1 <= self.sampled_actions <= 1000, "sampled_actions", self.sampled_actions, "from 1 to 1000")
 
-    def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> ConservativeQState:
+    def initialize(self, spec: PolicySpec, key: jax.Array) -> ConservativeQState:
         actor_key, critic_key = jax.random.split(key)
         sizes = (spec.observations.shape[0], 2 * spec.actions.size)
         actor = critics.initial_mlp(self.network, actor_key, *sizes)

@@ -66,7 +66,7 @@ class ImplicitQ(ValueBased):
         super().__post_init__()
         require(0 < self.expectile < 1, "expectile", self.expectile, "above 0 and below 1")
 
-    def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> ImplicitQState:
+    def initialize(self, spec: PolicySpec, key: jax.Array) -> ImplicitQState:
         actor_key, critic_key, value_key = jax.random.split(key, 3)
         size = spec.observations.shape[0]
         actor = critics.initial_mlp(self.network, actor_key, size, spec.actions.size)

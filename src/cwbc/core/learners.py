@@ -111,7 +111,7 @@ class Learner(Protocol):
         """The target return of an episode that begins without one; None where one has to be given."""
         return None if self.needs_target else 0.0  # which nothing reads
 
-    def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> Any:
+    def initialize(self, spec: PolicySpec, key: jax.Array) -> Any:
         """The state of one seed before the first step."""
         ...
 

@@ -23,7 +23,7 @@ def check_training(spec: PolicySpec, training: Training, seeds: int) -> None:
     # Timesteps have 32 bits; a file may claim any limit.
     require(spec.horizon < 2**31, "the time limit of the data", spec.horizon, f"at most {2**31 - 1:,}")
     learner = spec.method.learner
-    initial = jax.eval_shape(functools.partial(learner.initialize, spec, training), jax.random.key(0))
+    initial = jax.eval_shape(functools.partial(learner.initialize, spec), jax.random.key(0))
     of_seed, gradients = (
         sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
         for tree in (initial, initial.parameters)

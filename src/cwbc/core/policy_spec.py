@@ -37,6 +37,8 @@ class PolicySpec:
     @classmethod
     def fit(cls, method: Method, data: Trajectories, training: Training) -> PolicySpec:
         """The specification of a method on a dataset."""
+        steps, period = training.steps, method.learner.period
+        require(steps % period == 0, "steps", steps, f"a multiple of {period}, the batches of an update")
         space = observation_space(data, training.frame_stack)
         fitted = method.fit(data)
         return cls(fitted, space, action_space(data), data.horizon, training.context)

@@ -177,9 +177,9 @@ class TargetChoice(Learner):
     def standardized(self, returns_to_go: Any, timesteps: Any, horizon: int) -> Any:
         return self.base.standardized(returns_to_go, timesteps, horizon)
 
-    def initialize(self, spec: PolicySpec, training: Training, key: jax.Array) -> TargetChoiceState:
+    def initialize(self, spec: PolicySpec, key: jax.Array) -> TargetChoiceState:
         base_key, critic_key = jax.random.split(key)
-        base = self.base.initialize(spec, training, base_key)
+        base = self.base.initialize(spec, base_key)
         ensemble = critics.initial_critics(self.network, critic_key, spec)
         parameters = {"base": base.parameters, "critics": ensemble, "candidates": jnp.zeros(self.candidates)}
         return TargetChoiceState(parameters, ensemble, base.optimizer, Adam.of(ensemble))

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.core.device import Place, compiler_options, default_place, on_cpu, over_seeds
+from cwbc.core.device import Place, compiler_options, default_place, on_cpu
 from cwbc.core.learners import Columns, Metrics
 from cwbc.core.methods import Method, Training
 from cwbc.core.policy_spec import PolicySpec
@@ -68,9 +68,12 @@ class Trainee:
     save: Callable[[Any, int], None] = lambda state, step: None
 
 
-def initialize(spec: PolicySpec, training: Training, seeds: tuple[int, ...]) -> Any:
+def initialize(spec: PolicySpec, seeds: tuple[int, ...]) -> Any:
     """The state before the first step; a seed's own depends on that seed alone."""
-    return _initial_program(spec.form, training)(jnp.asarray(seeds, jnp.uint32))
+    program, each = _initial_program(spec.form), jnp.asarray(seeds, jnp.uint32)
+    if not on_cpu():
+        return program(each)
+    return jax.tree.map(lambda *x: jnp.stack(x), *map(program, each))  # one program for any number of seeds
 
 
 def train(
@@ -250,18 +253,18 @@ def chunk_length(spec: PolicySpec, training: Training) -> int:
 def step_operations(spec: PolicySpec, training: Training) -> float:
     """About how many floating-point operations a step of one seed takes."""
     learner = spec.method.learner
-    state = jax.eval_shape(lambda: learner.initialize(spec, training, jax.random.key(0)))
+    state = jax.eval_shape(lambda: learner.initialize(spec, jax.random.key(0)))
     parameters = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(state.parameters))
     return learner.operations(spec, training, parameters)
 
 
 @functools.lru_cache(maxsize=32)
-def _initial_program(spec: PolicySpec, training: Training) -> Callable[[jax.Array], Any]:
+def _initial_program(spec: PolicySpec) -> Callable[[jax.Array], Any]:
     def initial(seed: jax.Array) -> Any:
         key = jax.random.fold_in(jax.random.key(seed), 0)
-        return spec.method.learner.initialize(spec, training, key)
+        return spec.method.learner.initialize(spec, key)
 
-    return jax.jit(over_seeds(initial))
+    return jax.jit(initial if on_cpu() else jax.vmap(initial))
 
 
 @functools.lru_cache(maxsize=32)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from cwbc.core.acting import History, act, remaining_after
 from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
-from cwbc.core.methods import Training, to_json
+from cwbc.core.methods import to_json
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.runs.run_directory import RunDirectory, read_progress
 from cwbc.system import tensor_files
@@ -199,7 +199,7 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
         )
 
     def initial(key: jax.Array) -> Parameters:
-        return spec.method.learner.initialize(spec, Training(), key).parameters
+        return spec.method.learner.initialize(spec, key).parameters
 
     key = jax.random.key(0)
     keys = jax.random.split(key, len(seeds)) if seeds else key

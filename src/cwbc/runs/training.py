@@ -105,7 +105,7 @@ def _begin(
 ) -> tuple[Trainee, list[Row]]:
     """A method at the step to train from, and the rows of its metrics, which grow in training."""
     spec, seeds = run.spec, tuple(config["seeds"])
-    state, rows = training_loop.initialize(spec, settings, seeds), list[Row]()
+    state, rows = training_loop.initialize(spec, seeds), list[Row]()
     if run.directory is None:
         begun = as_begun(spec.method, settings.steps)
         return Trainee(run.data, spec, begun, seeds, state, record=rows.append), rows
