@@ -255,8 +255,12 @@ def test_methods_trained_together_are_those_trained_alone() -> None:
     assert not any(np.allclose(first, other) for other in others)
 
 
-@pytest.mark.parametrize("name", ["rvs+w+c", "iql", "rvs+q"])
-def test_datasets_of_equal_shapes_are_trained_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("rvs+w+c", {}), ("iql", {}), ("rvs+q", {"candidates": 4, "compared": 2})]
+)
+def test_datasets_of_equal_shapes_are_trained_together(
+    name: str, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One dataset has fewer episodes than the other, and other statistics and returns."""
     whole = toy_data()
     every = slice(None, None, 3)  # episode
@@ -274,7 +278,7 @@ def test_datasets_of_equal_shapes_are_trained_together(name: str, monkeypatch: p
         lengths=lengths,
         terminated=whole.terminated[every],
     )
-    method = with_options(*sized(name, "small"), {"width": 16})[0]
+    method = with_options(*sized(name, "small"), {"width": 16, "layers": 1, **sizes})[0]
 
     def trained() -> list[Trainee]:
         both = [trainee(method, data=data) for data in (whole, part)]
