@@ -258,14 +258,14 @@ def test_decimal_commas_and_choices_in_words(tmp_path: Path, capsys: Said) -> No
 
 def test_returns_among_which_there_is_nothing_to_choose(tmp_path: Path, capsys: Said) -> None:
     write(tmp_path / "logs.csv", columns(reward=np.array([1, 1, 1, 3, 3, 0])))
-    told = "warning: all 3 episodes return 3; conditioning on the return has nothing to learn; plain bc is"
+    shown = "warning: all 3 episodes return 3; conditioning on the return has nothing to learn; plain bc is"
     assert run("data", "check", "logs.csv") == 0
-    assert told in capsys.readouterr().out
+    assert shown in capsys.readouterr().out
     assert run("data", "import", "logs.csv", "--name=mine") == 0
-    assert told in capsys.readouterr().err
+    assert shown in capsys.readouterr().err
     options = ("--preset=small", "--device=cpu", "--seeds=1", "--steps=5", "--width=8")
     assert run("train", "mine", "rvs", *options) == 0
-    assert told in capsys.readouterr().err
+    assert shown in capsys.readouterr().err
     assert run("train", "mine", "bc", *options) == 0
     assert "warning" not in capsys.readouterr().err
 
@@ -277,9 +277,9 @@ def test_ends_that_look_like_a_time_limit(tmp_path: Path, capsys: Said) -> None:
         "done": rows % 4 == 3,
     }  # fmt: skip
     write(tmp_path / "logs.csv", same)
-    told = "10 of 10 episodes end after exactly 4 steps; if that is a time limit, import with --time-limit 4"
+    shown = "10 of 10 episodes end after exactly 4 steps; if that is a time limit, import with --time-limit 4"
     assert run("data", "check", "logs.csv") == 0
-    assert told in capsys.readouterr().out
+    assert shown in capsys.readouterr().out
     assert run("data", "check", "logs.csv", "--time-limit=4") == 0
     assert "limit" not in capsys.readouterr().out
     write(tmp_path / "logs.csv", same | {"done": rows % 4 == 2})  # no end at the last steps: none is known
@@ -336,9 +336,9 @@ def test_check_tells_of_an_episode_without_an_end(tmp_path: Path, capsys: Said) 
 def test_check_in_json(tmp_path: Path, capsys: Said) -> None:
     write(tmp_path / "logs.csv", columns(reward=np.array([0, 0, 0, 0, np.nan, 0]), user=np.arange(6)))
     assert run("data", "check", "logs.csv", "--json") == 2
-    told = json.loads(capsys.readouterr().out)
-    assert (told["usable"], told["ignored_columns"]) == (False, ["user"])
-    issue = told["issues"][0]
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["usable"], shown["ignored_columns"]) == (False, ["user"])
+    issue = shown["issues"][0]
     assert (issue["severity"], issue["column"]) == ("error", "reward")
     assert issue["locations"] == [{"row": 6, "unit": "line", "episode": "2", "step": None, "value": "nan"}]
 
@@ -538,9 +538,9 @@ def test_show_prints_numbers_and_advice(tmp_path: Path, capsys: Said) -> None:
     assert "cwbc compare toy.hdf5 rvs rvs+cwbc" in out
     assert (tmp_path / "toy.png").read_bytes().startswith(b"\x89PNG")
     assert run("data", "show", "toy.hdf5", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["episodes"], told["returns"]["best"]) == (60, 5.0)
-    assert told["advice"]
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["episodes"], shown["returns"]["best"]) == (60, 5.0)
+    assert shown["advice"]
     assert run("data", "show", "toy.hdf5", "--bins=0") == 2
     assert "bins must be at least 1; got 0" in capsys.readouterr().err
     assert run("data", "check", "toy.hdf5", "--time-limit=4000000000") == 2

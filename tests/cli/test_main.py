@@ -111,7 +111,7 @@ def test_evaluate_and_report(compared: Path, tmp_path: Path, capsys: pytest.Capt
     rows = list(csv.DictReader((out / "rvs" / "results.csv").read_text().splitlines()))
     assert {row["target"] for row in rows} == {"1.0", "2.0"}
     shutil.rmtree(out / "rvs+cwbc")
-    # Two runs of one method are told apart, and a report needs nothing but its runs' files.
+    # Two runs of one method are distinguished, and a report needs nothing but its runs' files.
     assert run("report", out / "rvs", compared / "out" / "rvs", "--out", tmp_path / "both") == 0
     methods = json.loads((tmp_path / "both" / "summary.json").read_text())["methods"]
     assert sorted(methods) == sorted([f"rvs ({out / 'rvs'})", f"rvs ({compared / 'out' / 'rvs'})"])
@@ -301,11 +301,11 @@ def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFi
     assert "names no environment to act in; give --env ID" in capsys.readouterr().err
     assert not (tmp_path / "c").exists()
     assert run("compare", dataset, "bc", *TINY, "--out", out, f"--env={ENVIRONMENT}") == 0
-    told = capsys.readouterr()
-    assert "bc: already trained" in told.err
+    message = capsys.readouterr()
+    assert "bc: already trained" in message.err
     # It takes no target: two seeds with two episodes each, whatever the sweep.
-    assert "bc: unconditioned, 4 episodes" in told.err
-    assert " bc, which takes no target" in " ".join(told.out.split())
+    assert "bc: unconditioned, 4 episodes" in message.err
+    assert " bc, which takes no target" in " ".join(message.out.split())
     rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
     assert [row["target"] for row in rows] == [""] * 4
     assert run("compare", dataset, "bc", *TINY, "--out", out, f"--env={ENVIRONMENT}", "--targets=1") == 0
@@ -548,7 +548,7 @@ def test_the_package_and_its_help_import_next_to_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("train", "x", "rvs", "--seeds=two"), "'two' is not a whole number"),
         (("train", "x", "rvs", "--steps=None"), "'None' is not a whole number"),
@@ -559,17 +559,17 @@ def test_the_package_and_its_help_import_next_to_nothing() -> None:
     ],
 )
 def test_a_value_of_the_wrong_kind_is_told_plainly(
-    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*arguments) == 2
     said = " ".join(capsys.readouterr().err.replace("│", "").split())
-    assert told in said
+    assert message in said
     for technical in ("class", "NoneType", "INT", "instantiated"):
         assert technical not in said
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ("trian x rvs", "unknown command 'trian'; did you mean train?"),
         ("data improt x", "unknown command 'data improt'; did you mean data import?"),
@@ -586,11 +586,11 @@ def test_a_value_of_the_wrong_kind_is_told_plainly(
     ],
 )
 def test_a_misspelt_name_brings_the_nearest_one(
-    arguments: str, told: str, capsys: pytest.CaptureFixture[str]
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*arguments.split()) == 2
     said = capsys.readouterr()
-    assert told in said.err
+    assert message in said.err
     assert len(said.err.splitlines()) <= 2
     assert not said.out
 

@@ -306,20 +306,20 @@ def test_parts_have_places_of_their_own(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_cluster_gets_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     on_toy("alpha", tmp_path, monkeypatch)
-    asked: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
 
     def keep(cells, root, **settings):  # type: ignore[no-untyped-def]
-        asked.update(settings, cells=cells, root=root)
+        wanted.update(settings, cells=cells, root=root)
         return Results([], [])
 
     monkeypatch.setattr(ray_engine, "run", keep)
     monkeypatch.setattr(ray_engine, "offered", lambda address: "gpu" if address == "there:6379" else "cpu")
     cluster = ("--engine=ray", "--address=there:6379")  # there is no GPU here
     assert run("reproduce", "alpha", "--quick", "--seeds=3", "--cells=mine", *cluster) == 0
-    assert (asked["address"], asked["device"], asked["root"]) == ("there:6379", None, Path("mine"))
-    assert next(cell.label for cell in asked["cells"]) == "alpha = 0"
-    assert {cell.seeds for cell in asked["cells"]} == {(0, 1, 2)}
-    assert {cell.training.precision for cell in asked["cells"]} == {"bfloat16"}
+    assert (wanted["address"], wanted["device"], wanted["root"]) == ("there:6379", None, Path("mine"))
+    assert next(cell.label for cell in wanted["cells"]) == "alpha = 0"
+    assert {cell.seeds for cell in wanted["cells"]} == {(0, 1, 2)}
+    assert {cell.training.precision for cell in wanted["cells"]} == {"bfloat16"}
 
 
 def test_what_a_gpu_has_trained_can_be_read_without_one(
@@ -327,15 +327,15 @@ def test_what_a_gpu_has_trained_can_be_read_without_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     on_toy("alpha", tmp_path, monkeypatch)
-    asked: list[str] = []
+    wanted: list[str] = []
 
     def keep(cells, root, **settings):  # type: ignore[no-untyped-def]
-        asked.extend(cell.training.precision for cell in cells)
+        wanted.extend(cell.training.precision for cell in cells)
         return Results([], [])
 
     monkeypatch.setattr(engine, "run", keep)
     assert run("reproduce", "alpha", "--quick", "--device=cpu", "--precision=bfloat16") == 0
-    assert set(asked) == {"bfloat16"}
+    assert set(wanted) == {"bfloat16"}
     assert run("reproduce", "bias-variance", "--precision=bfloat16") == 2  # it trains nothing
 
 

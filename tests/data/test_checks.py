@@ -1,4 +1,4 @@
-"""What is wrong or doubtful in logged data, each told with its place."""
+"""What is wrong or doubtful in logged data, each reported with its location."""
 
 from __future__ import annotations
 
@@ -141,11 +141,11 @@ def test_what_32_bits_cannot_tell_apart_is_said_to_be_so() -> None:
 
 def test_choices_that_lost_their_type() -> None:
     observations = np.arange(4.0)[:, None]
-    told = warned(wide(observations, np.array([[0.0], [1.0], [0.0], [2.0]])))
+    shown = warned(wide(observations, np.array([[0.0], [1.0], [0.0], [2.0]])))
     assert any(
         text == "actions[0] is an integer in every row, though its type is a float; "
         "--action-kind discrete reads it as a discrete action"
-        for text in told
+        for text in shown
     )
     assert not any(
         "an integer" in text for text in warned(wide(observations, np.array([[0.0], [0.5], [0], [2]])))

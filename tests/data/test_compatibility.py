@@ -56,8 +56,8 @@ def test_the_environment_tells_how_many_discrete_actions_there_are() -> None:
 def test_data_of_another_environment_is_told_with_its_own_number_of_actions() -> None:
     data = toy_data(episodes=2, discrete=True)  # two dimensions, two actions; Acrobot has six and three
     (issue,) = looked_at(data, "Acrobot-v1").issues
-    told = "it has 2 observation dimensions and 2 discrete actions, the environment 6 and 3 discrete actions"
-    assert told in issue.sentence()
+    shown = "it has 2 observation dimensions and 2 discrete actions, the environment 6 and 3 discrete actions"
+    assert shown in issue.sentence()
 
 
 def test_an_action_that_the_environment_does_not_have_is_told_by_its_place() -> None:

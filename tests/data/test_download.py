@@ -94,13 +94,13 @@ def half(host: Host, path: Path, **answer: Any) -> None:
 
 
 def test_a_whole_file(host: Host, path: Path) -> None:
-    told: list[tuple[int, int | None]] = []
-    get(host, path, progress=lambda done, total: told.append((done, total)))
+    shown: list[tuple[int, int | None]] = []
+    get(host, path, progress=lambda done, total: shown.append((done, total)))
     assert path.read_bytes() == BODY
-    assert told[0] == (0, len(BODY))
-    assert told[-1] == (len(BODY), len(BODY))
-    assert told == sorted(told)
-    assert max(after - before for (before, _), (after, _) in itertools.pairwise(told)) <= BLOCK
+    assert shown[0] == (0, len(BODY))
+    assert shown[-1] == (len(BODY), len(BODY))
+    assert shown == sorted(shown)
+    assert max(after - before for (before, _), (after, _) in itertools.pairwise(shown)) <= BLOCK
     assert host.requests[0]["Accept-Encoding"] == "identity"
 
 
@@ -117,9 +117,9 @@ def test_the_file_is_safe_on_disk_before_the_end(
 
 def test_a_whole_file_is_not_asked_for_again(host: Host, path: Path) -> None:
     get(host, path)
-    told: list[tuple[int, int | None]] = []
-    get(host, path, progress=lambda done, total: told.append((done, total)))
-    assert told == [(len(BODY), len(BODY))]
+    shown: list[tuple[int, int | None]] = []
+    get(host, path, progress=lambda done, total: shown.append((done, total)))
+    assert shown == [(len(BODY), len(BODY))]
     assert len(host.requests) == 1
 
 
@@ -217,13 +217,13 @@ def test_an_always_busy_server(host: Host, path: Path, waits: list[float]) -> No
 
 
 @pytest.mark.parametrize(
-    ("asked", "waited"),
+    ("wanted", "waited"),
     [("7", 7), ("3600", 60), ("Mon, 05 Jul 2021 10:00:00 GMT", 0.01), ("soon", 0.01), ("-1", 0.01)],
 )
 def test_retry_after_is_kept_to_within_a_minute(
-    host: Host, path: Path, waits: list[float], asked: str, waited: float
+    host: Host, path: Path, waits: list[float], wanted: str, waited: float
 ) -> None:
-    host.answers = [Answer(429, (("Retry-After", asked),)), Answer()]
+    host.answers = [Answer(429, (("Retry-After", wanted),)), Answer()]
     get(host, path)
     assert path.read_bytes() == BODY
     assert waits == [waited]
@@ -334,21 +334,21 @@ def test_a_part_longer_than_the_file_begins_anew(host: Host, path: Path) -> None
 
 @pytest.mark.parametrize("answer", [{"length": False}, {"chunked": True}])
 def test_a_length_that_is_not_told(host: Host, path: Path, answer: dict[str, Any]) -> None:
-    told: list[int | None] = []
+    shown: list[int | None] = []
     host.answers = [Answer(**answer)]
-    get(host, path, progress=lambda done, total: told.append(total))
+    get(host, path, progress=lambda done, total: shown.append(total))
     assert path.read_bytes() == BODY
-    assert set(told) == {None}
+    assert set(shown) == {None}
 
 
 def test_a_drop_among_chunks_is_gone_on_from_and_then_the_length_is_known(host: Host, path: Path) -> None:
-    told: list[tuple[int, int | None]] = []
+    shown: list[tuple[int, int | None]] = []
     host.answers = [Answer(chunked=True, cut=2 * BLOCK), Answer(cut=5), Answer(503), Answer()]
     with refused("503", "131,077 bytes arrived"):
         get(host, path, attempts=2)
-    get(host, path, progress=lambda done, total: told.append((done, total)))
+    get(host, path, progress=lambda done, total: shown.append((done, total)))
     assert path.read_bytes() == BODY
-    assert told[0] == (2 * BLOCK + 5, len(BODY))
+    assert shown[0] == (2 * BLOCK + 5, len(BODY))
     assert host.sent == len(BODY)
 
 
@@ -462,9 +462,9 @@ def test_a_disk_that_takes_no_more_is_told_as_such(host: Host, path: Path) -> No
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2 * BLOCK, limit[1]))
     try:
-        with pytest.raises(OSError, match="File too large") as told:
+        with pytest.raises(OSError, match="File too large") as shown:
             get(host, path)
-        assert told.value.filename == str(path)
+        assert shown.value.filename == str(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert len(host.requests) == 1
@@ -481,9 +481,9 @@ def test_a_disk_that_is_found_full_at_the_end(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device") as told:
+    with pytest.raises(OSError, match="No space left on device") as shown:
         get(host, path)
-    assert told.value.filename == str(path)
+    assert shown.value.filename == str(path)
     assert len(host.requests) == 1
 
 

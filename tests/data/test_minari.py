@@ -228,14 +228,15 @@ def test_places_name_the_episode(root: Path) -> None:
         recording.trusted()
 
 
-@pytest.mark.parametrize("told", [-1, 0, 1, 4, 10**15])
-def test_a_wrong_count_of_steps_is_doubted_but_does_no_harm(root: Path, told: int) -> None:
+@pytest.mark.parametrize("steps", [-1, 0, 1, 4, 10**15])
+def test_a_wrong_count_of_steps_is_doubted_but_does_no_harm(root: Path, steps: int) -> None:
     folder = make(root, plain(3), plain(2))
     whole = minari.read(folder).data.content_hash
-    recording = minari.read(change(folder, total_steps=told))
+    recording = minari.read(change(folder, total_steps=steps))
     assert recording.data.content_hash == whole
     assert [issue.sentence() for issue in recording.issues] == [
-        f"metadata.json counts {told:,} steps, but its 2 episodes have 5; was the dataset written completely?"
+        f"metadata.json counts {steps:,} steps, but its 2 episodes have 5; "
+        "was the dataset written completely?"
     ]
 
 
@@ -573,15 +574,15 @@ def test_the_action_space_holds_every_action() -> None:
 
 def test_an_export_says_what_it_is() -> None:
     data = logged([1, 2], name="my logs")
-    minari.export(data, "test/told-v0")
-    metadata = package.load_dataset("test/told-v0").storage.metadata
+    minari.export(data, "test/shown-v0")
+    metadata = package.load_dataset("test/shown-v0").storage.metadata
     version = importlib.metadata.version("cwbc")
     assert metadata["author"] == {f"cwbc {version}"}
     assert metadata["description"] == (
         f"Exported by cwbc {version} from my logs (content hash {data.content_hash}). The "
         "observation after the last action of an episode is not in the logs: the last one is repeated."
     )
-    assert list(package.list_local_datasets()) == ["test/told-v0"]
+    assert list(package.list_local_datasets()) == ["test/shown-v0"]
     assert package.namespace.list_local_namespaces() == ["test"]
 
 
@@ -681,7 +682,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
     """As much of Hugging Face's hub as Minari asks for: every folder of `remote` is a repository."""
 
     remote: Path
-    asked: list[str]
+    requested: list[str]
     broken: str  # requests with this in their path are answered by an error
     commit = "0" * 40
 
@@ -690,7 +691,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
-        self.asked.append(self.path)
+        self.requested.append(self.path)
         status, body, headers = self._answer(unquote(url.path).strip("/").split("/"), parse_qs(url.query))
         self.send_response(status)
         for key, value in (headers | {"Content-Length": str(len(body))}).items():
@@ -743,7 +744,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
             exported(logged([1, 2], [3]), name, "arrow" if "leg" in name else "hdf5")
     listed = {"datasets": names, "namespaces": ["robots/arm", "robots/leg"]}
     (tmp_path / "remote" / "robots" / "namespace_metadata.json").write_text(json.dumps(listed))
-    handler = type("Served", (Hub,), {"remote": tmp_path / "remote", "asked": [], "broken": ""})
+    handler = type("Served", (Hub,), {"remote": tmp_path / "remote", "requested": [], "broken": ""})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         point_to(server.server_port, tmp_path, monkeypatch)
@@ -773,9 +774,9 @@ def test_a_download_can_be_read(
     assert package.load_dataset(name).total_episodes == 2
     assert package.namespace.list_local_namespaces() == ["robots", "robots/" + name.split("/")[1]]
     assert sorted(path.name for path in root.iterdir()) == ["robots"]
-    hub.asked.clear()
+    hub.requested.clear()
     local.download(name)
-    assert not hub.asked
+    assert not hub.requested
     assert capfd.readouterr() == ("", "")
 
 

@@ -59,8 +59,8 @@ def test_a_plain_loop_finds_the_same_episodes(path: Path) -> None:
 
 def test_nothing_is_wrong_with_it(path: Path) -> None:
     recording = read(path)
-    told = [issue.sentence() for issue in recording.warnings()]
-    assert not [text for text in told if "episodes have one step" not in text]
+    shown = [issue.sentence() for issue in recording.warnings()]
+    assert not [text for text in shown if "episodes have one step" not in text]
 
 
 @pytest.mark.parametrize("kind", FORMATS)

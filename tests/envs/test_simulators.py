@@ -133,14 +133,14 @@ def limited() -> gymnasium.Env[Any, Any]:
 def test_an_environment_or_a_function_that_makes_one_gives_what_its_id_gives(
     policies: cwbc.Policies, given: Callable[[], gymnasium.Env[Any, Any]]
 ) -> None:
-    asked: dict[str, Any] = {"targets": [-2, 3], "episodes": 2}
-    expected = cwbc.evaluate(policies, ENVIRONMENT, **asked)
-    made = cwbc.evaluate(policies, given, **asked)
+    wanted: dict[str, Any] = {"targets": [-2, 3], "episodes": 2}
+    expected = cwbc.evaluate(policies, ENVIRONMENT, **wanted)
+    made = cwbc.evaluate(policies, given, **wanted)
     np.testing.assert_array_equal(made.returns, expected.returns)
     one = given()
     closed: list[str] = []
     one.close = lambda: closed.append("closed")  # type: ignore[method-assign]
-    in_turn = cwbc.evaluate(policies, one, **asked)
+    in_turn = cwbc.evaluate(policies, one, **wanted)
     np.testing.assert_allclose(in_turn.returns, expected.returns, rtol=1e-5)
     np.testing.assert_array_equal(in_turn.lengths, expected.lengths)
     assert not closed  # whoever made it closes it
@@ -148,7 +148,7 @@ def test_an_environment_or_a_function_that_makes_one_gives_what_its_id_gives(
 
 
 def test_what_is_no_environment_is_refused(policies: cwbc.Policies) -> None:
-    for wrong, told in (
+    for wrong, shown in (
         (5, "environment must be a Gymnasium id, .* got a int"),
         (lambda: 5, "<lambda> returned a int; expected a gymnasium.Env"),
         (Toy, "Toy sets no limit on the length of an episode; .* gymnasium.wrappers.TimeLimit"),
@@ -156,7 +156,7 @@ def test_what_is_no_environment_is_refused(policies: cwbc.Policies) -> None:
         (gymnasium.make("CartPole-v1"), "the policy does not fit CartPole-v1"),
         (lambda: 1 / 0, "'<lambda>' cannot be created: division by zero"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=shown):
             cwbc.evaluate(policies, wrong, [1.0], episodes=2)  # type: ignore[arg-type]
     same = limited()
     with pytest.raises(InputError, match="returned one environment twice; give that environment itself"):

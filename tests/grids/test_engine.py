@@ -52,12 +52,12 @@ def stop_after(polls: int) -> Callable[[], bool]:
 
 @pytest.mark.usefixtures("short_chunks")
 def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = toy_cells(toy, 2)
-    asked = (*asked, dataclasses.replace(asked[1], label="again"))  # by another name
+    wanted = toy_cells(toy, 2)
+    wanted = (*wanted, dataclasses.replace(wanted[1], label="again"))  # by another name
     seen: list[GridProgress] = []
-    first = engine.run(asked, tmp_path, notes={"command": "me"}, options=Options(progress=seen.append))
+    first = engine.run(wanted, tmp_path, notes={"command": "me"}, options=Options(progress=seen.append))
     assert not first.failures
-    assert [outcome.cell for outcome in first.outcomes] == list(asked)
+    assert [outcome.cell for outcome in first.outcomes] == list(wanted)
     assert [outcome.sweep.method for outcome in first.outcomes] == ["rvs 0", "rvs 1", "again"]
     assert len(tables(tmp_path)) == 2
     directory = first.outcomes[1].directory
@@ -74,7 +74,7 @@ def test_a_grid_is_run_once(toy: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert steps <= doing
 
     monkeypatch.setattr(engine, "train_together", None)
-    second = engine.run(asked, tmp_path)
+    second = engine.run(wanted, tmp_path)
     for one, two in zip(first.outcomes, second.outcomes, strict=True):
         assert (one.cell, one.directory, one.dataset) == (two.cell, two.directory, two.dataset)
         np.testing.assert_array_equal(one.sweep.returns, two.sweep.returns)
@@ -135,12 +135,12 @@ def test_an_environment_that_breaks_down_takes_only_its_cell(
 def test_a_sweep_that_breaks_down_in_a_group_is_tried_twice(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = [
+    wanted = [
         dataclasses.replace(cell, label=str(rate))
         for rate in (1e-3, 2e-3, 3e-3, 4e-3)
         for cell in toy_cells(toy, 1, learning_rate=rate)
     ]
-    bad = prepare(asked, tmp_path, {}, DatasetCache())[2].directory
+    bad = prepare(wanted, tmp_path, {}, DatasetCache())[2].directory
     measured: list[Path] = []
 
     def broken(directory: Path, *rest, **named):  # type: ignore[no-untyped-def]
@@ -150,7 +150,7 @@ def test_a_sweep_that_breaks_down_in_a_group_is_tried_twice(
         return evaluate_run(directory, *rest, **named)
 
     monkeypatch.setattr("cwbc.grids.engine.evaluate_run", broken)
-    results = engine.run(asked, tmp_path)
+    results = engine.run(wanted, tmp_path)
     assert [failure.cell.label for failure in results.failures] == ["0.003"]
     assert measured.count(bad) == 2  # once in the group, once alone
     assert len(measured) == 5
@@ -179,8 +179,8 @@ def test_a_cell_that_cannot_be_looked_at_leaves_the_others_alone(
 def test_what_another_has_just_finished_is_not_begun(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = toy_cells(toy, 1)
-    there = engine.run(asked, tmp_path / "there").outcomes[0].directory
+    wanted = toy_cells(toy, 1)
+    there = engine.run(wanted, tmp_path / "there").outcomes[0].directory
     acquire = locks.acquire
 
     def slow(path: Path, *rest: float) -> locks.Lock | None:
@@ -189,27 +189,27 @@ def test_what_another_has_just_finished_is_not_begun(
 
     monkeypatch.setattr(locks, "acquire", slow)
     monkeypatch.setattr(engine, "train_together", None)
-    assert len(engine.run(asked, tmp_path / "here").outcomes) == 1
+    assert len(engine.run(wanted, tmp_path / "here").outcomes) == 1
     assert not list((tmp_path / "here").glob(f"*/{locks.FOLDER}"))
 
 
 @pytest.mark.usefixtures("short_chunks")
 def test_results_beside_an_earlier_checkpoint_are_not_finished(toy: Path, tmp_path: Path) -> None:
-    asked = toy_cells(toy, 2)
+    wanted = toy_cells(toy, 2)
     whole = tmp_path / "whole"
-    finished = engine.run(asked, whole).outcomes[0].directory
+    finished = engine.run(wanted, whole).outcomes[0].directory
     with pytest.raises(Interrupted):
-        engine.run(asked[:1], tmp_path / "cut", options=Options(should_stop=stop_after(9)))
+        engine.run(wanted[:1], tmp_path / "cut", options=Options(should_stop=stop_after(9)))
     before = tables(whole)
     shutil.copy(tmp_path / "cut" / finished.name / CHECKPOINT, finished)
     assert RunDirectory(finished).steps_done() < STEPS
     seen: list[GridProgress] = []
-    engine.run(asked, whole, options=Options(progress=seen.append))
+    engine.run(wanted, whole, options=Options(progress=seen.append))
     assert RunDirectory(finished).steps_done() == STEPS
     assert tables(whole) == before
     assert {standing.finished for standing in seen if standing.running} == {1}  # the other, from the start
     (finished / CHECKPOINT).unlink()  # given away: the results stay
-    engine.run(asked, whole)
+    engine.run(wanted, whole)
     assert not (finished / CHECKPOINT).exists()
 
 
@@ -226,12 +226,12 @@ def test_data_that_was_replaced_is_not_trained_under_its_old_name(toy: Path, tmp
 @pytest.mark.usefixtures("short_chunks")
 def test_a_stopped_grid_goes_on(toy: Path, tmp_path: Path) -> None:
     """Wherever it is stopped, between cells, in training or in evaluation, the table comes out the same."""
-    asked = toy_cells(toy, 2)
-    engine.run(asked, tmp_path / "whole")
+    wanted = toy_cells(toy, 2)
+    engine.run(wanted, tmp_path / "whole")
     stops = 0
     for patience in itertools.count(3, 20):
         try:
-            engine.run(asked, tmp_path / "cut", options=Options(should_stop=stop_after(patience)))
+            engine.run(wanted, tmp_path / "cut", options=Options(should_stop=stop_after(patience)))
             break
         except Interrupted:
             stops += 1
@@ -239,7 +239,7 @@ def test_a_stopped_grid_goes_on(toy: Path, tmp_path: Path) -> None:
     assert tables(tmp_path / "cut") == tables(tmp_path / "whole")
     damaged = next((tmp_path / "cut").glob("*/results.csv"))
     damaged.write_text("method,seed\n")  # it is measured again, and nothing is trained
-    engine.run(asked, tmp_path / "cut")
+    engine.run(wanted, tmp_path / "cut")
     assert tables(tmp_path / "cut") == tables(tmp_path / "whole")
 
 
@@ -269,8 +269,8 @@ def logged(*arguments, **named):
             os.kill(os.getpid(), signal.{by})
     return train(*arguments, **named | {{"progress": fatal}})
 engine.train_together = logged
-asked = toy_cells(Path(sys.argv[1]), {count}, {steps})
-results = engine.run(asked, Path(sys.argv[2]), options=engine.Options(lock_seconds={seconds}))
+wanted = toy_cells(Path(sys.argv[1]), {count}, {steps})
+results = engine.run(wanted, Path(sys.argv[2]), options=engine.Options(lock_seconds={seconds}))
 print(len(results.outcomes), len(results.failures))
 """
 

@@ -65,15 +65,15 @@ def test_the_marks_are_always_asked() -> None:
     (cell,) = grid(["hopper"], ["rvs"], SCALE)
     task = TASKS["hopper"]
 
-    def asked(points: int | None) -> tuple[float, ...]:
+    def wanted(points: int | None) -> tuple[float, ...]:
         return target_returns(dataclasses.replace(cell, points=points), task, best=3000.0)
 
-    assert asked(None) == task.targets(3000.0)
-    assert asked(1) == (3000.0, 3200.0, 6400.0)  # the dataset's best, 1x, 2x
-    assert asked(5) == (1000.0, 3000.0, 3200.0, 6115.789474, 6400.0)  # the ends of what is left
+    assert wanted(None) == task.targets(3000.0)
+    assert wanted(1) == (3000.0, 3200.0, 6400.0)  # the dataset's best, 1x, 2x
+    assert wanted(5) == (1000.0, 3000.0, 3200.0, 6115.789474, 6400.0)  # the ends of the others
     for points in range(3, 23):
-        assert len(asked(points)) == min(points, len(task.targets(3000.0)))
-        assert {3000.0, 3200.0, 6400.0} <= set(asked(points)) <= set(task.targets(3000.0))
+        assert len(wanted(points)) == min(points, len(task.targets(3000.0)))
+        assert {3000.0, 3200.0, 6400.0} <= set(wanted(points)) <= set(task.targets(3000.0))
     cell = dataclasses.replace(cell, points=None)
     assert target_returns(dataclasses.replace(cell, targets=(5.0, 1.0, 5.0)), task, 3000.0) == (1.0, 5.0)
     less = dataclasses.replace(cell, targets=(5.0, 1.0), fractions=(0.001, 0.5))

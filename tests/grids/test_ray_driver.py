@@ -89,11 +89,11 @@ def test_the_table_is_that_of_the_local_engine(toy: Path, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "shown"),
     [(RayError("gone"), "its worker died, and so did 5 more"), (RayTaskError("odd"), "RayTaskError: odd")],
 )
 def test_what_a_group_had_finished_outlives_its_worker(
-    error: Exception, told: str, cluster: Ray, toy: Path, tmp_path: Path
+    error: Exception, shown: str, cluster: Ray, toy: Path, tmp_path: Path
 ) -> None:
     (slower,) = toy_cells(toy, 1, steps=20, learning_rate=1e-4)
     cells = (*toy_cells(toy, 1, steps=20), dataclasses.replace(slower, label="slower"))
@@ -107,7 +107,7 @@ def test_what_a_group_had_finished_outlives_its_worker(
     results = ray_engine.run(cells, tmp_path / "cells")
     assert [outcome.cell.label for outcome in results.outcomes] == ["rvs 0"]
     assert [failure.cell.label for failure in results.failures] == ["slower"]
-    assert told in results.failures[0].reason
+    assert shown in results.failures[0].reason
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -150,7 +150,7 @@ def test_a_grid_survives_a_stop_and_a_killed_node(
     assert all(path.stat().st_mtime_ns == before for path, before in lost["finished"].items())
     assert str(seen[-1].overall) == "3/3 cells finished"
     assert tables(root) == tables(tmp_path / "local")
-    assert not any(capfd.readouterr())  # Ray has told the user nothing
+    assert not any(capfd.readouterr())  # Ray has printed nothing
 
 
 @pytest.mark.usefixtures("surroundings")

@@ -125,8 +125,8 @@ def test_unpublished_references_are_not_called_expert() -> None:
     assert "expert" not in shown.text
     assert "relative to the dataset's own" in shown.text
     # Scores count from the lowest, -2: 6 / 7 at the best, 5 / 7 at the best + range.
-    told = "At the dataset's best return plus its range, OOD retention is 83\u00a0% for rvs."
-    assert told in shown.text
+    message = "At the dataset's best return plus its range, OOD retention is 83\u00a0% for rvs."
+    assert message in shown.text
 
 
 def test_methods_may_have_been_evaluated_at_different_targets() -> None:
@@ -147,8 +147,8 @@ def test_calibration_errors_are_compared() -> None:
     shown = page(
         {"flat": measured(4.0, 4.0, 4.0, targets=targets), "rvs": measured(2.0, 5.0, 0.0, targets=targets)}
     )
-    told = "Calibration error in points of score, up to the dataset's best return: rvs 0.0; flat 7.5."
-    assert told in shown.text
+    message = "Calibration error in points of score, up to the dataset's best return: rvs 0.0; flat 7.5."
+    assert message in shown.text
     assert "evaluated at different targets" not in shown.text
 
 
@@ -214,16 +214,16 @@ HIGH, WIDE, LOW = falling(4.0, 3.9, 3.95), falling(4.0, 2.0, 3.0), falling(2.0, 
     ],
 )
 def test_the_finding_says_which_intervals_overlap(methods: dict[str, EvaluatedMethod], overlap: str) -> None:
-    told = finding(methods).replace(PERCENT, " %")
-    assert told.startswith(FAR + "OOD retention is 99 % for a")
-    assert told.endswith(overlap)
-    assert ("overlap" in told) == ("overlap" in overlap)
+    message = finding(methods).replace(PERCENT, " %")
+    assert message.startswith(FAR + "OOD retention is 99 % for a")
+    assert message.endswith(overlap)
+    assert ("overlap" in message) == ("overlap" in overlap)
 
 
 def test_methods_are_named_in_the_order_of_their_retention() -> None:
     shares = {"high": 0.4, "none": np.nan, "low": 1.0}
-    told = retention_in_words(shares, {"high": 60.0, "none": -1.0, "low": 20.0})
-    assert told.replace(PERCENT, " %") == (
+    message = retention_in_words(shares, {"high": 60.0, "none": -1.0, "low": 20.0})
+    assert message.replace(PERCENT, " %") == (
         "OOD retention is 100 % for low, 40 % for high; "
         "none scores −1.0 (no OOD retention: the best score is not clearly above 0)"
     )

@@ -403,7 +403,7 @@ def test_cells_are_tracked_by_the_names_of_the_report(tmp_path: Path) -> None:
     grid_report.report(Results(found[:1], []), tmp_path / "out", track="tensorboard")
     assert len(list(folder.glob("*/*/events/mean/*"))) == 1
     grid_report.report(Results(found, []), tmp_path / "out")
-    assert len(list(folder.glob("*/*/events/mean/*"))) == 1  # nobody asked to change it
+    assert len(list(folder.glob("*/*/events/mean/*"))) == 1  # unchanged
 
 
 def test_a_method_that_takes_no_target_is_not_ranked_by_retention(tmp_path: Path) -> None:

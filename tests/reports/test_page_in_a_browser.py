@@ -63,7 +63,7 @@ def tab(chromium: Tab, report: Path) -> Iterator[Tab]:
 
 
 def words(tab: Tab) -> list[str]:
-    """What is told of the values under the pointer, row by row."""
+    """The text about the values under the pointer, row by row."""
     if tab.evaluate(f"{TIP}.hidden"):
         return []
     cells = "row => [...row.children].map(cell => cell.innerText).join(' | ')"
@@ -97,10 +97,10 @@ def test_it_fits_every_window(tab: Tab, report: Path, width: int, scheme: str) -
 def test_hovering_tells_the_nearest_values(tab: Tab) -> None:
     assert words(tab) == []
     hover(tab, 0.5)
-    told = words(tab)
-    assert told[0] == "target return 3,200 · 1× expert"
-    assert told[1] == "rvs+cwbc | 1,400 | 1,390 to 1,410 | score 43.6"  # the highest first
-    assert told[-1] == "rvs | 500 | 490 to 510 | score 16.0"
+    shown = words(tab)
+    assert shown[0] == "target return 3,200 · 1× expert"
+    assert shown[1] == "rvs+cwbc | 1,400 | 1,390 to 1,410 | score 43.6"  # the highest first
+    assert shown[-1] == "rvs | 500 | 490 to 510 | score 16.0"
     hover(tab, 0.95)
     assert words(tab)[0] == "target return 6,400 · 2× expert"
     assert tab.evaluate("document.querySelectorAll('.hover').length") == 1
@@ -113,11 +113,11 @@ def test_hovering_tells_the_nearest_values(tab: Tab) -> None:
 
 def test_the_keyboard_reads_the_values_too(tab: Tab) -> None:
     tab.evaluate(f"{VISIBLE}[0].focus({{focusVisible: true}})")
-    asked = [words(tab)[0].split()[2]]
+    wanted = [words(tab)[0].split()[2]]
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "End", "Home"):
         tab.press(key)
-        asked.append(words(tab)[0].split()[2])
-    assert asked == ["1,000", "1,500", "3,200", "1,500", "6,400", "1,000"]
+        wanted.append(words(tab)[0].split()[2])
+    assert wanted == ["1,000", "1,500", "3,200", "1,500", "6,400", "1,000"]
     tab.press("Escape")
     assert words(tab) == []
 

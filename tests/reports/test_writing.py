@@ -52,14 +52,14 @@ def killed_after(count: int, change: Callable[..., Any], changes: itertools.coun
     return changed
 
 
-def cut_off(out: Path, told: ReportDocument, count: int) -> bool:
+def cut_off(out: Path, shown: ReportDocument, count: int) -> bool:
     """Write a report until this many files were written or removed; whether that was too early."""
     changes = itertools.count()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "replace", killed_after(count, os.replace, changes))
         patch.setattr(Path, "unlink", killed_after(count, UNLINK, changes))
         try:
-            writing.write(out, told)
+            writing.write(out, shown)
         except Killed:
             return True
     return False

@@ -129,7 +129,7 @@ def test_large_returns_that_lie_close_are_different_ones() -> None:
 def test_calibration_counts_targets_up_to_the_best_and_monotonicity_all() -> None:
     targets = (2.0, 4.0, 6.0, 20.0)
     one = sweep([[[2.0, 4.0], [5.0, 5.0], [8.0, 8.0], [2.0, 2.0]]], targets)
-    # Scores are five times the returns: 15 25 40 10, asked were 10 20 30 100.
+    # Scores are five times the returns: 15 25 40 10, the targets were 10 20 30 100.
     summary = summarize(one, TASK, best=5.9999996)  # as sweeps round their targets
     assert summary["calibration_error"] == {"value": pytest.approx(20 / 3), "low": None, "high": None}
     assert summary["monotonicity"] == {"value": pytest.approx(1 - 30 / 40), "low": None, "high": None}

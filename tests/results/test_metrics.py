@@ -21,11 +21,11 @@ def value(found: Estimate) -> float:
 
 
 def test_the_calibration_error_by_hand() -> None:
-    scores, asked = np.array([[14.0, 20.0], [8.0, 30.0], [8.0, 25.0]]), np.array([10.0, 30.0])
+    scores, wanted = np.array([[14.0, 20.0], [8.0, 30.0], [8.0, 25.0]]), np.array([10.0, 30.0])
     # The means are 10 and 25, off by 0 and 5; without each seed in turn 8 and 27.5, 11 and 22.5, 11 and 25.
     without = np.array([(2 + 2.5) / 2, (1 + 7.5) / 2, (1 + 5) / 2])
     bias = (without.mean() - 2.5) / (np.sqrt(3 / 2) - 1)
-    found, low, high = calibration_error(scores, asked)
+    found, low, high = calibration_error(scores, wanted)
     assert found == pytest.approx(2.5)
     assert bias > 0  # a distance is larger by chance
     assert high == pytest.approx(2.5 + T * without.std() * np.sqrt(2))
@@ -33,11 +33,11 @@ def test_the_calibration_error_by_hand() -> None:
 
 
 def test_a_policy_that_does_as_it_is_told_has_no_calibration_error() -> None:
-    asked = np.array([-20.0, 0.0, 50.0])
-    assert calibration_error(np.array([asked] * 3), asked) == pytest.approx((0.0, 0.0, 0.0))
+    wanted = np.array([-20.0, 0.0, 50.0])
+    assert calibration_error(np.array([wanted] * 3), wanted) == pytest.approx((0.0, 0.0, 0.0))
     # Too much is as far off as too little.
-    assert value(calibration_error(asked[None] + 3, asked)) == pytest.approx(3.0)
-    assert value(calibration_error(asked[None] - 3, asked)) == pytest.approx(3.0)
+    assert value(calibration_error(wanted[None] + 3, wanted)) == pytest.approx(3.0)
+    assert value(calibration_error(wanted[None] - 3, wanted)) == pytest.approx(3.0)
 
 
 def test_the_monotonicity_by_hand() -> None:
@@ -107,11 +107,11 @@ def test_no_calibration_error_of_fewer_than_two_targets_or_of_an_exploded_one() 
 @pytest.mark.parametrize("seeds", [3, 10])
 def test_intervals_reach_the_truth_where_chance_makes_the_value_worse(seeds: int) -> None:
     """Around the value alone, those of a level curve with ten seeds hold the truth 12 times of 100."""
-    asked = np.linspace(20.0, 70.0, 12)
+    wanted = np.linspace(20.0, 70.0, 12)
     noise = np.random.default_rng(0).normal(0.0, 5.0, size=(100, seeds, 12))
     level = [(monotonicity(70 + each), 1.0) for each in noise]
-    told = [(calibration_error(asked + each, asked), 0.0) for each in noise]
+    shown = [(calibration_error(wanted + each, wanted), 0.0) for each in noise]
     kept = [(retention(70 + each, far=11), 1.0) for each in noise]
-    for found in (level, told, kept):
+    for found in (level, shown, kept):
         assert np.mean([low <= truth <= high for (_, low, high), truth in found]) > 0.7
         assert all(low <= value <= high for (value, low, high), _ in found)

@@ -116,9 +116,9 @@ def test_limits_have_the_names_of_the_task() -> None:
     unpublished = metrics_of(task_for(None, -5.0, 5.0))
     assert parse(["at_best_plus_range=50"], [], unpublished) == [Gate("at_best_plus_range", 50.0)]
     for wrong in ("at_expert", "at_twice_expert"):
-        with pytest.raises(InputError, match=f"no {wrong} on this task; known: .*at_best_plus_range") as told:
+        with pytest.raises(InputError, match=f"no {wrong} on this task; known: .*at_best_plus_range") as info:
             parse([f"{wrong}=50"], [], unpublished)
-        assert "expert" not in str(told.value).replace(wrong, "")
+        assert "expert" not in str(info.value).replace(wrong, "")
     with pytest.raises(InputError, match=r"no at_best_plus_range on this task; known: .*at_twice"):
         parse(["at_best_plus_range=50"], [], metrics_of(TASK))
 

@@ -121,10 +121,10 @@ def test_provenance_tells_of_every_sitting_and_of_what_measured(tmp_path: Path) 
     later = {"versions": {"mujoco": "4.0"}, "hardware": {"device": "cpu", "cores": 2}}
     config = {**CONFIG, "later_sittings": [later], **first}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    told = provenance([RunDirectory(tmp_path)])
-    assert told["hardware"] == "H200, 16 cores\ncpu, 2 cores"
-    assert told["versions"] == "mujoco 3.0\nmujoco 4.0"
-    assert told["evaluated with"] == ""  # not known
+    shown = provenance([RunDirectory(tmp_path)])
+    assert shown["hardware"] == "H200, 16 cores\ncpu, 2 cores"
+    assert shown["versions"] == "mujoco 3.0\nmujoco 4.0"
+    assert shown["evaluated with"] == ""  # not known
     for version, differs in (("4.0", ""), ("5.0", "mujoco 5.0")):
         (tmp_path / "summary.json").write_text(json.dumps({"measured_with": {"rvs": {"mujoco": version}}}))
         assert provenance([RunDirectory(tmp_path)])["evaluated with"] == differs
@@ -135,9 +135,9 @@ def test_provenance_counts_the_runs_that_differ(tmp_path: Path) -> None:
         config = {**CONFIG, "versions": {"mujoco": mujoco}}
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(json.dumps(config))
-    told = provenance([RunDirectory(tmp_path / name) for name in "abc"])
-    assert told["versions"] == "mujoco 3.0 (1 of 3)\nmujoco 4.0 (2 of 3)"
-    assert told["hardware"] == "cpu, 2 cores"
+    shown = provenance([RunDirectory(tmp_path / name) for name in "abc"])
+    assert shown["versions"] == "mujoco 3.0 (1 of 3)\nmujoco 4.0 (2 of 3)"
+    assert shown["hardware"] == "cpu, 2 cores"
 
 
 def test_results_are_written_unless_that_is_refused(tmp_path: Path) -> None:

@@ -120,11 +120,11 @@ def test_another_host_is_believed_for_its_time(tmp_path: Path, monkeypatch: pyte
         lock.check()
 
 
-@pytest.mark.parametrize("told", ['{"host": ', "{}", '{"host": "HERE", "pid": "x"}', '{"seconds": null}'])
-def test_what_a_kill_left_half_written_is_over_in_time(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("shown", ['{"host": ', "{}", '{"host": "HERE", "pid": "x"}', '{"seconds": null}'])
+def test_what_a_kill_left_half_written_is_over_in_time(tmp_path: Path, shown: str) -> None:
     path = tmp_path / "cell" / locks.FOLDER / "1"
     path.parent.mkdir(parents=True)
-    path.write_text(told.replace("HERE", processes.host()))
+    path.write_text(shown.replace("HERE", processes.host()))
     assert locks.acquire(tmp_path / "cell", seconds=500) is None
     moment = path.stat().st_mtime
     os.utime(path, (moment, moment - 501))

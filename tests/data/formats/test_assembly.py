@@ -1,4 +1,4 @@
-"""From tables in any order and format to episodes, and how odd tables are told."""
+"""From tables in any order and format to episodes, and how odd tables are reported."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ def test_a_time_orders_steps_but_has_no_gaps(tmp_path: Path) -> None:
 
 
 def test_steps_are_checked_without_a_column_of_episodes_too(tmp_path: Path) -> None:
-    told = issues(tmp_path, episode=None, step=np.array([0, 2, 1, 0, 0, 1]))
-    assert told == [
+    shown = issues(tmp_path, episode=None, step=np.array([0, 2, 1, 0, 0, 1]))
+    assert shown == [
         "step goes back: 1 after 2 at row 2 (episode 0); the rows are out of order: a column that "
         "names the episode of each would order them",
         "step has gaps: 2 after 0 at row 1 (episode 0); the rewards of missing steps are missing "
@@ -243,11 +243,11 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
 def test_reading_tells_its_progress(tmp_path: Path, kind: str, reports: int) -> None:
     rows = 150_000
     values = {name: np.resize(column, rows) for name, column in columns(step=None, episode=None).items()}
-    told: list[tuple[int, int | None]] = []
-    read(write(tmp_path / f"log.{kind}", values), progress=lambda done, total: told.append((done, total)))
-    assert told[-1] == (5 * rows, 5 * rows)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert len(told) == reports
+    shown: list[tuple[int, int | None]] = []
+    read(write(tmp_path / f"log.{kind}", values), progress=lambda done, total: shown.append((done, total)))
+    assert shown[-1] == (5 * rows, 5 * rows)
+    assert [done for done, _ in shown] == sorted(done for done, _ in shown)
+    assert len(shown) == reports
 
 
 @pytest.mark.parametrize(
@@ -262,9 +262,9 @@ def test_reading_tells_its_progress(tmp_path: Path, kind: str, reports: int) -> 
 )
 def test_dates_that_are_not_read_get_a_hint(tmp_path: Path, written: str, hint: bool) -> None:
     logs = write(tmp_path / "logs.csv", columns(step=None, time=[written] * 6))
-    told = [issue.sentence() for issue in read(logs).warnings()]
+    shown = [issue.sentence() for issue in read(logs).warnings()]
     text = "time is not used: it holds dates in a form that is not read: "
-    assert any(sentence.startswith(text) for sentence in told) == hint
+    assert any(sentence.startswith(text) for sentence in shown) == hint
     with pytest.raises(InputError, match="time holds text") as refused:
         read(logs, options=ColumnOptions(step="time"))
     assert ("dates and times are read as 2024-05-31" in str(refused.value)) == hint

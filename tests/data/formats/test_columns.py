@@ -27,9 +27,9 @@ def roles(columns: dict[str, StepColumn], **options: Any) -> Roles:
 
 
 def problems(columns: dict[str, StepColumn], **options: Any) -> list[str]:
-    found, told = assign(columns, ColumnOptions(**options))
+    found, shown = assign(columns, ColumnOptions(**options))
     assert found is None
-    return [issue.sentence() for issue in told]
+    return [issue.sentence() for issue in shown]
 
 
 def names(columns: tuple[StepColumn, ...]) -> list[str]:
@@ -139,13 +139,13 @@ def test_a_name_with_the_signs_of_a_pattern_is_itself() -> None:
 
 
 def test_every_missing_column_is_told() -> None:
-    told = problems(table("speed", "torque"))
-    assert [text.split(" (looked")[0] for text in told] == [
+    shown = problems(table("speed", "torque"))
+    assert [text.split(" (looked")[0] for text in shown] == [
         "no column for observations",
         "no column for actions",
         "no column for the reward",
     ]
-    assert told[0] == (
+    assert shown[0] == (
         "no column for observations (looked for observation, observations, obs, state or observation_*; it "
         "has speed, torque); rename one, or name it to `cwbc data import` (and `check`) with --observations "
         "COLUMN,COLUMN,..."
@@ -164,8 +164,8 @@ def test_every_missing_column_is_told() -> None:
     ],
 )
 def test_wrong_options(options: dict[str, Any], text: str) -> None:
-    (told,) = [t for t in problems(table("observation", "reward", action="float"), **options) if text in t]
-    assert told.startswith(text)
+    (shown,) = [t for t in problems(table("observation", "reward", action="float"), **options) if text in t]
+    assert shown.startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_wrong_options(options: dict[str, Any], text: str) -> None:
 )
 def test_columns_of_the_wrong_type(column: dict[str, Any], text: str) -> None:
     everything = table("observation", "action", "reward", "episode", "step", "done") | table(**column)
-    (told,) = problems(everything)
-    assert told.startswith(text)
+    (shown,) = problems(everything)
+    assert shown.startswith(text)
 
 
 def test_which_actions_are_discrete() -> None:
@@ -240,8 +240,8 @@ def test_numbers_that_are_not_digits_or_too_long() -> None:
 )
 def test_text_gets_the_hint_to_encode_it(column: str, hint: str) -> None:
     columns = table("obs_0", "obs_1", "action", "reward", "done") | table(**{column: "text"})
-    (told,) = problems(columns)
-    assert hint in told
+    (shown,) = problems(columns)
+    assert hint in shown
 
 
 class Compared(str):

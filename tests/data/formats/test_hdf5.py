@@ -62,7 +62,7 @@ def test_a_trailing_episode_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "written", "asked", "environment"),
+    ("name", "written", "wanted", "environment"),
     [
         ("hopper_medium-v2", None, None, "Hopper-v4"),
         ("walker2d-medium-expert-v2", None, None, "Walker2d-v4"),
@@ -80,11 +80,11 @@ def test_a_trailing_episode_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_the_environment_is_asked_written_or_named(
-    tmp_path: Path, name: str, written: str | bytes | None, asked: str | None, environment: str | None
+    tmp_path: Path, name: str, written: str | bytes | None, wanted: str | None, environment: str | None
 ) -> None:
     sizes = (17, 6) if name.lower().startswith(("walker2d", "halfcheetah")) else (11, 3)
     changes = {"observations": np.zeros((6, sizes[0])), "actions": np.zeros((6, sizes[1]))}
-    data = load(write_d4rl(tmp_path / f"{name}.hdf5", env=written, **changes), asked)
+    data = load(write_d4rl(tmp_path / f"{name}.hdf5", env=written, **changes), wanted)
     limits = {"CartPole-v1": 500, "Unheard-v0": None, None: None}
     assert (data.environment, data.time_limit) == (environment, limits.get(environment, 1000))
 

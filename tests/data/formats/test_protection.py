@@ -74,10 +74,10 @@ def unwritten(path: Path, rows: int, width: int = 1, **settings: Any) -> Path:
 
 
 def test_an_npz_file_is_refused_by_its_headers(tmp_path: Path) -> None:
-    told = refused(claiming(tmp_path / "bomb.npz", 100_000_000))
-    assert "expands to 3.20 GB or more, beyond the limit of 1.00 GB" in told
-    assert "to allow N gigabytes, give --max-gigabytes N (`cwbc data check` and `import`)" in told
-    assert "max_gigabytes=N (`cwbc.load`) or CWBC_MAX_GIGABYTES=N" in told
+    shown = refused(claiming(tmp_path / "bomb.npz", 100_000_000))
+    assert "expands to 3.20 GB or more, beyond the limit of 1.00 GB" in shown
+    assert "to allow N gigabytes, give --max-gigabytes N (`cwbc data check` and `import`)" in shown
+    assert "max_gigabytes=N (`cwbc.load`) or CWBC_MAX_GIGABYTES=N" in shown
 
 
 def test_an_hdf5_file_is_refused_by_its_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,14 +182,14 @@ def test_ways_to_allow_it(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("much", "must be a number, such as 8; got 'much'"), ("-1", "more than 0")]
+    ("text", "shown"), [("much", "must be a number, such as 8; got 'much'"), ("-1", "more than 0")]
 )
 def test_limits_that_make_no_sense(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, shown: str
 ) -> None:
     path = write(tmp_path / "mine.npz", columns())
     monkeypatch.setenv("CWBC_MAX_GIGABYTES", text)
-    with pytest.raises(InputError, match=re.escape(told)):
+    with pytest.raises(InputError, match=re.escape(shown)):
         load(path)
     with pytest.raises(InputError, match="--max-gigabytes must be more than 0"):
         load(path, max_gigabytes=float("nan"))

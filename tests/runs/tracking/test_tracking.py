@@ -59,13 +59,13 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_tracker_that_fails_is_told_of_once_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(tracking._MAKERS, "wandb", Failing)
     monkeypatch.setitem(tracking._MAKERS, "tensorboard", lambda *_: 1 / 0)
-    told: list[str] = []
-    with contextlib.closing(Tracking(["tensorboard", "wandb"], told.append)) as trackers:
+    shown: list[str] = []
+    with contextlib.closing(Tracking(["tensorboard", "wandb"], shown.append)) as trackers:
         trackers.begin(Path(), {}, [])
         for step in range(5):
             trackers.record({"step": step})
         trackers.begin(Path(), {}, [])  # another run
-    assert told == [
+    assert shown == [
         f"{name} is not updated any more ({reason}); the run continues, and the same command "
         "shows all of it later"
         for name, reason in (("tensorboard", "division by zero"), ("wandb", "network is unreachable"))
@@ -92,11 +92,11 @@ def test_mistakes_are_found_before_anything_is_written(
 ) -> None:
     dataset = write_toy(tmp_path / "toy.hdf5")
     monkeypatch.setitem(sys.modules, "wandb", None)
-    for asked, expected in {"wndb": "did you mean 'wandb'?", "wandb": "pip install 'cwbc[wandb]'"}.items():
+    for wanted, expected in {"wndb": "did you mean 'wandb'?", "wandb": "pip install 'cwbc[wandb]'"}.items():
         for command in ("compare", "train"):
-            assert run(command, dataset, "rvs", *TINY, "--track", asked, "--out", tmp_path / "out") == 2
+            assert run(command, dataset, "rvs", *TINY, "--track", wanted, "--out", tmp_path / "out") == 2
             assert expected in capsys.readouterr().err
-        assert run("evaluate", tmp_path / "out", "--track", asked) == 2
+        assert run("evaluate", tmp_path / "out", "--track", wanted) == 2
         assert expected in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

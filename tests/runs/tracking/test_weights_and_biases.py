@@ -1,4 +1,4 @@
-"""Weights & Biases without its servers: what an offline run holds, and what a resumed one is told."""
+"""Weights & Biases without its servers: what an offline run holds, and the metadata of a resumed one."""
 
 from __future__ import annotations
 
@@ -94,20 +94,20 @@ def test_an_offline_run_holds_curves_configuration_and_sweep(tmp_path: Path) -> 
     assert scores["at_dataset_best"]["value"] == pytest.approx(50)
     (table,) = log.parent.rglob("*.table.json")
     curve = json.loads(table.read_text())
-    asked, achieved = (curve["columns"].index(name) for name in ("target", "normalized"))
-    assert [(point[asked], point[achieved]) for point in curve["data"]] == [(5, 20), (10, 50)]
+    wanted, achieved = (curve["columns"].index(name) for name in ("target", "normalized"))
+    assert [(point[wanted], point[achieved]) for point in curve["data"]] == [(5, 20), (10, 50)]
 
 
 def test_a_resumed_run_is_told_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[int] = []
     run = SimpleNamespace(step=15, log=lambda values, step, commit: logged.append(step))
-    asked: dict[str, Any] = {}
-    stand_in = SimpleNamespace(init=lambda **given: asked.update(given) or run, Settings=dict)
+    wanted: dict[str, Any] = {}
+    stand_in = SimpleNamespace(init=lambda **given: wanted.update(given) or run, Settings=dict)
     monkeypatch.setitem(sys.modules, "wandb", stand_in)
     monkeypatch.setenv("WANDB_PROJECT", "mine")
     WandbRun(tmp_path, CONFIG, ROWS[:3]).record(ROWS[3])
     assert logged == [21, 28]  # it had the first two
-    assert (asked["resume"], asked["project"], asked["group"]) == ("allow", "mine", "toy")
+    assert (wanted["resume"], wanted["project"], wanted["group"]) == ("allow", "mine", "toy")
 
 
 def test_a_run_keeps_its_identifier_over_sittings(tmp_path: Path) -> None:
