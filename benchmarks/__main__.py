@@ -23,7 +23,7 @@ CPU = (
     "start", "limits", "step", "critics", "regularizer", "simulation", "sweep", "making", "loading",
     "importing", "growth-step", "growth-files",
 )  # fmt: skip
-GPU = ("limits", "training", "streaming", "sweep", "growth")
+GPU = ("limits", "training", "critics", "streaming", "sweep", "growth")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,6 +121,7 @@ def _gpu_subjects() -> dict[str, Subject]:
     return {
         "limits": limits.gpu_limits,
         "training": training.gpu_ten_seeds,
+        "critics": training.gpu_critics,
         "streaming": training.gpu_streaming,
         "sweep": evaluation.gpu_sweeps,
         "growth": growth.gpu_step_time_and_memory,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from cwbc.core import sampling, training_loop
@@ -61,7 +62,8 @@ class Trainee:
         self.spec = PolicySpec.fit(method, data, self.training)
         self.data = source(data, self.spec.method)
         self.seeds = tuple(range(seeds))
-        self.state = training_loop.initialize(self.spec, self.seeds)
+        state = training_loop.initialize(self.spec, self.seeds)
+        self.state = jax.tree.map(lambda x: jnp.concatenate([x] * self.data.methods), state)
         self.chunk = chunk or training_loop.chunk_length(self.spec, self.training)
 
     def train(self) -> Any:

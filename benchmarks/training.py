@@ -24,6 +24,9 @@ from cwbc.core.policy_spec import PolicySpec
 # Steps of a turn: few, so that noise meets both sides; enough that handing over the state does not count.
 TURNS: dict[Preset, int] = {"small": 100, "paper": 20}
 GPU_TARGETS = {"rvs": 30.0, "rvs+cwbc": 45.0, "dt": 90.0}  # seconds for 100,000 steps of ten seeds
+# Seconds for a million updates of ten seeds.
+GPU_CRITIC_TARGETS = {"td3bc": 120.0, "iql": 150.0, "cql": 500.0, "rebrac": 400.0}
+LANES = ("td3bc", "iql")  # on three datasets as well
 OPTIMIZER_BYTES = 28  # per weight: it, its gradient and two moments are read, all but the gradient written
 
 
@@ -132,6 +135,42 @@ def gpu_ten_seeds(chunks: int = 4) -> Iterator[Row]:
         first = seconds(trainee.train)
         chunk = statistics.median(seconds(trainee.train) for _ in range(chunks))
         yield from _gpu_rows(name, trainee, first - chunk, chunk / trainee.chunk, target)
+
+
+def gpu_critics(chunks: int = 4) -> Iterator[Row]:
+    """Ten seeds of value-based methods at their authors' sizes, and on three datasets in one program."""
+    one, *others = (logged(100_000) for _ in range(3))
+    for name, target in GPU_CRITIC_TARGETS.items():
+        trainee = Trainee(name, one, "paper", limits.GPU_SEEDS)
+        first = seconds(trainee.train)
+        chunk = statistics.median(seconds(trainee.train) for _ in range(chunks))
+        steps = trainee.training.steps
+        yield Row(
+            f"{name}, 10 seeds x {steps:,} updates, projected without compiling",
+            chunk / trainee.chunk * steps,
+            "s",
+            promise=target,
+            promise_on="measured",
+        )
+        yield Row(f"{name}: compiling", first - chunk, "s")
+        if name in LANES:
+            lanes = Trainee(
+                name,
+                one,
+                "paper",
+                limits.GPU_SEEDS,
+                source=lambda data, method: sampling.side_by_side([(d, method) for d in (data, *others)]),
+            )
+            alone, together = side_by_side(trainee.train, lanes.train, repeats=chunks)
+            update = 1e3 / trainee.chunk
+            yield Row(
+                f"{name}: an update on three datasets",
+                update * together,
+                "ms",
+                update * alone,
+                "one dataset",
+                promise=1.6,
+            )
 
 
 def gpu_streaming() -> Iterator[Row]:
