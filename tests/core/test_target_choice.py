@@ -36,7 +36,7 @@ from cwbc.system.errors import InputError
 
 def trained(name: str, steps: int = 300) -> Policies:
     common = {"discount": 0.9, "steps": steps, "batch_size": 32, "learning_rate": 1e-3, "context": 4}
-    chosen = {"candidates": 8, "compared": 4, "candidate_reach": 1.5}
+    chosen = {"candidates": 8, "compared": 4, "candidate_reach": 1.5, "layers": 2 if "dt" in name else 1}
     return train(line(*WALKS), *small(name, **common, **chosen), (0, 1))
 
 
