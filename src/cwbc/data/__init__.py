@@ -6,11 +6,10 @@ import dataclasses
 import difflib
 import math
 import os
-import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwbc.data import d4rl, generated, minari, store
+from cwbc.data import d4rl, formats, generated, minari, store
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions
 from cwbc.data.sources import DatasetSource
 from cwbc.system.errors import InputError
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from cwbc.system.progress import Progress
 
 __all__ = ["SOURCES", "activity", "is_reserved", "load", "read", "stored_name"]
-
-_HDF5, _NPZ, _PARQUET, _CSV = "hdf5:read", "arrays:read_npz", "arrow:read_parquet", "arrow:read_csv"
-_SIGNATURES = {b"\x89HDF": _HDF5, b"PAR1": _PARQUET, b"PK\x03\x04": _NPZ, b"PK\x05\x06": _NPZ}
-_SUFFIXES = {
-    ".hdf5": _HDF5, ".h5": _HDF5, ".npz": _NPZ, ".parquet": _PARQUET, ".csv": _CSV, ".tsv": _CSV
-}  # fmt: skip
-_COMPRESSED = (".gz", ".bz2", ".zst")
-_PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 
 
 def load(
@@ -107,8 +98,8 @@ def _source_of(name: str) -> DatasetSource | None:
 def _unknown(name: str) -> InputError:
     if hint := next(filter(None, (source.hint(name) for source in SOURCES)), None):
         return InputError(hint)
-    is_file = Path(name).suffix in _SUFFIXES
-    beside = sorted(str(path) for path in Path(name).parent.glob("*") if path.suffix in _SUFFIXES)
+    is_file = Path(name).suffix in formats.SUFFIXES
+    beside = sorted(str(path) for path in Path(name).parent.glob("*") if path.suffix in formats.SUFFIXES)
     hint = "; `cwbc data list` shows the available ones"
     names = {*beside, *(known for source in SOURCES for known in source.names())}
     if near := difflib.get_close_matches(name, sorted(names), n=3):
@@ -134,32 +125,12 @@ def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> 
 
         recording = reader.read(path)
     else:
-        reader_name = _PARQUET if path.is_dir() else _reader_name(path)
-        recording = pkgutil.resolve_name(f"cwbc.data.formats.{reader_name}")(path, options, progress)
+        recording = formats.reader(path)(path, options, progress)
     data = recording.data
     if data.environment is not None:
         return recording
     sizes = (math.prod(data.observations.shape[1:]), 0 if data.discrete else data.action_size)
     return recording.described(environment=d4rl.environment_of(path.stem, *sizes))
-
-
-def _reader_name(path: Path) -> str:
-    """The reader of a file's format, which its first bytes imply, or else its name."""
-    from cwbc.data.formats.protection import check_regular
-
-    check_regular(path)
-    with path.open("rb") as file:
-        start = file.read(4)
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
-    suffix = suffixes[-1] if suffixes else ""
-    if not start:
-        raise InputError(f"{path} is empty; expected one row per step")
-    if found := _SIGNATURES.get(start) or _SUFFIXES.get(suffix):
-        return found
-    if suffix in (".pkl", ".pickle", ".pt") or start[:2] in _PICKLES:
-        why = "which runs code when it is loaded, and is never read"
-        raise InputError(f"{path} looks like a pickle, {why}; write its arrays with numpy.savez")
-    raise InputError(f"{path}: unknown format; expected HDF5, NPZ, Parquet (.parquet) or CSV (.csv)")
 
 
 def _folder_hint(name: str) -> str | None:
