@@ -73,7 +73,8 @@ gymnasium.register("cwbc-line-v0", entry_point=Line, max_episode_steps=12)  # ty
 def small(name: str, **options: Any) -> tuple[Method, Training]:
     """A method with narrow networks that learn quickly."""
     rates = {"learning_rate": 3e-3, "critic_learning_rate": 3e-3, "target_rate": 0.05}
-    return with_all_options(*sized(name, "small"), {"width": 32, "batch_size": 64, **rates, **options})
+    sizes = {"width": 32, "batch_size": 64} | ({"critic_width": 32} if "+q" in name else {})
+    return with_all_options(*sized(name, "small"), {**sizes, **rates, **options})
 
 
 # An independent implementation in NumPy: losses in float64, gradients by central differences.

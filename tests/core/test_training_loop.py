@@ -256,7 +256,8 @@ def test_methods_trained_together_are_those_trained_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"), [("rvs+w+c", {}), ("iql", {}), ("rvs+q", {"candidates": 4, "compared": 2})]
+    ("name", "sizes"),
+    [("rvs+w+c", {}), ("iql", {}), ("rvs+q", {"candidates": 4, "compared": 2, "critic_width": 16})],
 )
 def test_datasets_of_equal_shapes_are_trained_together(
     name: str, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch

@@ -38,6 +38,7 @@ from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
 NAMES = ("td3bc", "rebrac", "iql", "cql")
+PRESETS: tuple[Any, ...] = ("paper", "small")
 QUICK: dict[str, dict[str, Any]] = {name: {"layers": 1} for name in NAMES}  # to compile
 QUICK["cql"]["sampled_actions"] = 4
 
@@ -88,6 +89,42 @@ def test_the_unit_of_the_rewards_does_not_matter(name: str) -> None:
     )
     jax.tree.map(np.testing.assert_array_equal, one, other)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), one, third)
+
+
+def test_whole_numbers_are_numbers() -> None:
+    for name, options in (
+        ("td3bc", {"discount": 1, "actor_penalty": 2}),
+        ("cql", {"conservative_weight": 5}),
+    ):
+        learner: Any = small(name, **options)[0].learner
+        assert {key: float(learner.numbers[key]) for key in options} == options
+        assert learner.form == small(name)[0].learner.form
+        with pytest.raises(InputError, match="discount must be at most 1; got 2"):
+            small(name, discount=2)
+
+
+def test_returns_that_are_equal_up_to_rounding_have_the_scale_of_the_rewards() -> None:
+    ends = np.array([False, True, True, False, True])
+    rewards = np.array([0.1, 0.2, 0.3, 0.05, 0.25])
+    arrays = (np.ones((5, 2)), np.linspace(-1, 1, 5)[:, None], rewards)
+    data = from_arrays("equal", *arrays, ends, np.zeros(5, bool))
+    assert data.episodes == 3
+    assert critics.reward_scale(data) == pytest.approx(1 / np.abs(rewards).mean(), rel=1e-4)
+
+
+def test_data_without_transitions_is_refused() -> None:
+    ends = np.ones(4, bool)
+    arrays = (np.ones((4, 2)), np.linspace(-1, 1, 4)[:, None], np.ones(4))
+    with pytest.raises(InputError, match="single has no transitions: every episode is truncated"):
+        parse("td3bc").fit(from_arrays("single", *arrays, ~ends, ends))
+    parse("td3bc").fit(from_arrays("single", *arrays, ends, ~ends))
+
+
+def test_a_batch_without_a_transition_changes_nothing() -> None:
+    """Of two windows, few have a known next step: all but one episode are truncated after one step."""
+    method, settings = small("td3bc", steps=40, batch_size=1, layers=1)
+    policies = train(line((3, (0.5, 0.5)), *[(0, (0.5,))] * 20), method, settings, (0,))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policies.parameters))
 
 
 def test_discrete_actions_and_images_are_refused() -> None:
@@ -311,4 +348,9 @@ def test_default_settings_are_the_authors() -> None:
         assert training.steps == 10**6
         assert isinstance(method.weighting, ByLength)
     for alias, name in (("td3+bc", "td3bc"), ("CQL-H", "cql")):
-        assert parse(alias).learner == parse(name).learner
+        for preset in PRESETS:
+            (own, training), (other, others) = sized(name, preset), sized(alias, preset)
+            assert (own.learner, training) == (other.learner, others)
+    for name in ("td3bc+w", "iql+cwbc", "cql-h+f"):
+        with pytest.raises(InputError, match="takes no parts; parts are for bc, rvs, dt, dt-concat"):
+            parse(name)

@@ -186,11 +186,10 @@ class ActorCritic(ValueBased):
         if self.actor_critics == "first":
             ensemble = jax.tree.map(lambda x: x[:1], ensemble)
         values = self.values(ensemble, now.observations, actions).min(axis=0)
-        size = jax.lax.stop_gradient(jnp.sum(jnp.abs(values) * now.weights))
-        value = jnp.sum(values * now.weights)
+        value = critics.relative(values, now.weights)
         distance = jnp.sum(self._distance(actions, logged) * now.weights)
-        loss = numbers["actor_penalty"] * distance - numbers["value_coefficient"] * value / size
-        return loss, {"prediction": distance, "value": value}
+        loss = numbers["actor_penalty"] * distance - numbers["value_coefficient"] * value
+        return loss, {"prediction": distance, "value": jnp.sum(values * now.weights)}
 
     def values(self, ensemble: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
         """Q of each critic for encoded actions. [critic, row]"""

@@ -222,12 +222,12 @@ class Cloning(Learner):
         spec: PolicySpec,
         training: Training,
         numbers: CloningNumbers,
-        added_loss: Callable[[jax.Array], jax.Array] | None = None,
+        added_loss: Callable[[Parameters], jax.Array] | None = None,
     ) -> Update:
         """The functions of one update.
 
         Args:
-            added_loss: of the encoded predictions [window, step, size], added to the loss.
+            added_loss: of the parameters, with those that are prepared; added to the loss.
         """
         transform = self._transformation(training.steps, numbers)
 
@@ -256,7 +256,7 @@ class Cloning(Learner):
         spec: PolicySpec,
         parameters: Parameters,
         batch: CloningBatch,
-        added_loss: Callable[[jax.Array], jax.Array] | None = None,
+        added_loss: Callable[[Parameters], jax.Array] | None = None,
     ) -> tuple[jax.Array, Metrics]:
         """The total loss of a batch, its parts, and metrics of the predictions' health."""
         encoded = spec.actions.encode(batch.actions)
@@ -270,7 +270,7 @@ class Cloning(Learner):
             metrics["conservative"] = jnp.sum(parts[batch.sampled :])
             total += batch.coefficient * metrics["conservative"]
         if added_loss is not None:
-            total += added_loss(predicted)
+            total += added_loss(parameters)
         return total, {"loss": total, **metrics}
 
     def operations(self, spec: PolicySpec, training: Training, parameters: int) -> float:

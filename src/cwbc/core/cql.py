@@ -80,6 +80,11 @@ class ConservativeQ(ValueBased):
         super().__post_init__()
         require(1 <= self.sampled_actions <= 1000, "sampled_actions", self.sampled_actions, "from 1 to 1000")
 
+    def activations(self, spec: PolicySpec, training: Training) -> int:
+        # Of a logged action and three kinds of sampled ones, which are in the batch as noise.
+        actions = 1 + 3 * self.sampled_actions
+        return actions * (super().activations(spec, training) + training.batch_size * spec.actions.size)
+
     def initialize(self, spec: PolicySpec, key: jax.Array) -> ConservativeQState:
         actor_key, critic_key = jax.random.split(key)
         sizes = (spec.observations.shape[0], 2 * spec.actions.size)

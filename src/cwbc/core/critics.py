@@ -79,6 +79,7 @@ class ValueBased(Learner, Protocol):
     def __post_init__(self) -> None:
         for name, value in self._numeric().items():
             require(value >= 0, name, value, "at least 0")
+        require(self.network.dropout == 0, "dropout", self.network.dropout, "0 for value-based methods")
         require(self.discount <= 1, "discount", self.discount, "at most 1")
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
 
@@ -112,10 +113,10 @@ class ValueBased(Learner, Protocol):
         return 2 * CRITICS * training.batch_size * self.network.layers * self.network.width
 
     def _numeric(self) -> dict[str, float]:
-        """The hyper-parameters that are real numbers, but for the factor that is in the columns already."""
+        """The hyper-parameters that are real numbers; the factor of the rewards is in the columns already."""
         fields: Any = self
-        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(fields)}
-        return {name: x for name, x in own.items() if isinstance(x, float) and name != "reward_scale"}
+        own = (field.name for field in dataclasses.fields(fields) if field.type in (float, "float"))
+        return {name: float(getattr(self, name)) for name in own}
 
     def _with(self, **changes: Any) -> Self:
         fields: Any = self
@@ -129,6 +130,8 @@ def check_data(data: Trajectories) -> None:
         raise InputError(f"value-based methods take continuous actions, {both.format('discrete ones')}")
     if data.has_images:
         raise InputError(f"value-based methods take vector observations, {both.format('images')}")
+    if data.lengths.max() == 1 and not data.terminated.any():
+        raise InputError(f"{data.name} has no transitions: every episode is truncated after one step")
 
 
 def transition_columns(data: Trajectories, scale: float) -> dict[str, NDArray[Any]]:
@@ -144,7 +147,9 @@ def reward_scale(data: Trajectories) -> float:
     For locomotion, whose episodes have 1,000 steps, it is that of IQL's authors. It makes the result
     independent of the unit of the rewards.
     """
-    spread = data.best - data.lowest or float(np.abs(data.rewards).mean()) * data.horizon
+    spread, size = data.best - data.lowest, float(np.abs(data.rewards).mean()) * data.horizon
+    if spread <= 1e-6 * size:  # equal returns, up to rounding
+        spread = size
     return data.horizon / spread if spread else 1.0
 
 
@@ -193,6 +198,12 @@ def action_values(
     """Q of each critic for encoded actions. [critic, row]"""
     x = jnp.concatenate([observations, actions], axis=-1)
     return jax.vmap(mlp, in_axes=(0, None, None))(critics, x, layer_norm)[..., 0]
+
+
+def relative(values: jax.Array, weights: jax.Array) -> jax.Array:
+    """The mean of Q in units of the mean of |Q|, for which there is no gradient."""
+    size = jax.lax.stop_gradient(jnp.sum(jnp.abs(values) * weights))
+    return jnp.sum(values * weights) / jnp.maximum(size, np.finfo(np.float32).tiny)
 
 
 def toward(target: Value, parameters: Value, rate: jax.Array) -> Value:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cwbc.core.sampling import RandomNumbers, Window
 
 LARGEST_WEIGHT = 100.0  # of a logged action in the actor's loss
-LOG_STD = (-10.0, 2.0)  # min and max of the actor's log std
+LOG_STD = (-5.0, 2.0)  # min and max of the actor's log std
 
 
 @jax.tree_util.register_dataclass

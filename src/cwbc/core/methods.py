@@ -159,14 +159,21 @@ LEARNERS: dict[str, type[Any]] = {
 CHOICES: tuple[type[Any], ...] = (Training, *LEARNERS.values(), *map(type, _WEIGHTINGS.values()))
 
 
+def _base_and_parts(name: str) -> tuple[str, list[str]]:
+    first, *rest = _ALIASES.get(name.lower(), name.lower()).split("+")
+    base, *parts = [*_ALIASES.get(first, first).split("+"), *rest]
+    return base, parts
+
+
 def parse(name: str) -> Method:
     """The method that a name like `rvs+w+c`, `dt+cwbc` or `filtered-bc` means, at the paper's sizes."""
-    first, *rest = _ALIASES.get(name.lower(), name.lower()).split("+")
-    base, *written = [*_ALIASES.get(first, first).split("+"), *rest]
+    base, written = _base_and_parts(name)
     if base not in _BASES:
         raise unknown("method", name, [*METHODS, *_BASES])
     learner, weighting, choice = _BASES[base], None, None
-    parts = [each for word in written for each in (_CWBC.get(base, ()) if word == "cwbc" else (word,))]
+    if written and base in _VALUE_BASED:
+        raise InputError(f"method {name!r}: {base} takes no parts; parts are for {', '.join(_CWBC)}")
+    parts = [each for word in written for each in (_CWBC[base] if word == "cwbc" else (word,))]
     for part in parts:
         if part in _WEIGHTINGS:
             if weighting not in (None, _WEIGHTINGS[part]):
@@ -179,7 +186,7 @@ def parse(name: str) -> Method:
         else:
             raise unknown("method", name, METHODS)
     if choice is not None and isinstance(learner, Cloning):
-        learner = TargetChoice(learner, MLP(256, 2), value_coefficient=choice)
+        learner = TargetChoice(learner, value_coefficient=choice)
     return Method(name.lower(), learner, weighting or ByLength())
 
 
@@ -191,7 +198,7 @@ def sized(name: str, preset: Preset) -> tuple[Method, Training]:
     if preset not in ("paper", "small"):
         raise unknown("preset", preset, ("paper", "small"))
     method = parse(name)
-    if (training := _VALUE_BASED.get(method.name.split("+")[0])) is not None:
+    if (training := _VALUE_BASED.get(_base_and_parts(name)[0])) is not None:
         return method, training if preset == "paper" else dataclasses.replace(training, steps=20_000)
     if preset == "paper":
         return method, Training()

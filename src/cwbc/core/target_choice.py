@@ -50,6 +50,7 @@ class TargetChoiceBatch:
 
     cloned: CloningBatch
     transitions: TransitionBatch
+    candidates: jax.Array  # [window] the number of the one whose proposals are valued [+qr]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,13 +70,16 @@ class TargetChoice(Learner):
         discount: gamma, discount of later rewards (default: 0.99).
         target_rate: tau, rate at which slow copies follow their networks (default: 0.005).
         value_coefficient: weight of Q / mean |Q| in the base's loss (default: 0 for +q, 1 for +qr).
+        critic_width: hidden dimension of the critics (default: 256).
+        critic_layers: hidden layers of the critics (default: 2).
         lowest_average: lowest candidate, as a return per step (default: fitted to the data).
         highest_average: highest candidate, as a return per step (default: fitted to the data).
         reward_scale: factor of the rewards (default: H / (best - lowest return)).
     """
 
     base: Cloning
-    network: MLP  # of the critics
+    critic_width: int = 256
+    critic_layers: int = 2
     candidates: int = 32
     compared: int = 8
     lowest_candidate: float = 0.5
@@ -96,7 +100,15 @@ class TargetChoice(Learner):
         for name in ("lowest_candidate", "discount"):
             require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "from 0 to 1")
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
-        require(self.value_coefficient >= 0, "value_coefficient", self.value_coefficient, "at least 0")
+        for name in ("value_coefficient", "candidate_reach", "critic_learning_rate"):
+            require(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+        for name, most in (("critic_width", 2**16), ("critic_layers", 100)):
+            require(1 <= getattr(self, name) <= most, name, getattr(self, name), f"from 1 to {most}")
+
+    @property
+    def critic_network(self) -> MLP:
+        """The shape of a critic."""
+        return MLP(self.critic_width, self.critic_layers)
 
     @property
     def looks_back(self) -> bool:
@@ -117,7 +129,8 @@ class TargetChoice(Learner):
 
     @property
     def form(self) -> TargetChoice:
-        form = TargetChoice(self.base.form, self.network, self.candidates, self.compared)
+        sizes = (self.critic_width, self.critic_layers, self.candidates, self.compared)
+        form = TargetChoice(self.base.form, *sizes)
         return dataclasses.replace(form, value_coefficient=float(self.value_coefficient > 0))
 
     @property
@@ -180,13 +193,15 @@ class TargetChoice(Learner):
     def initialize(self, spec: PolicySpec, key: jax.Array) -> TargetChoiceState:
         base_key, critic_key = jax.random.split(key)
         base = self.base.initialize(spec, base_key)
-        ensemble = critics.initial_critics(self.network, critic_key, spec)
+        ensemble = critics.initial_critics(self.critic_network, critic_key, spec)
         parameters = {"base": base.parameters, "critics": ensemble, "candidates": jnp.zeros(self.candidates)}
         return TargetChoiceState(parameters, ensemble, base.optimizer, Adam.of(ensemble))
 
     def batch(self, window: Window, random: RandomNumbers, numbers: Any) -> TargetChoiceBatch:
-        cloned = self.base.batch(window, random, numbers["base"])
-        return TargetChoiceBatch(cloned, TransitionBatch.of(window, _EVERY))
+        base_key, candidate_key = jax.random.split(random.key)
+        cloned = self.base.batch(window, dataclasses.replace(random, key=base_key), numbers["base"])
+        candidates = jax.random.randint(candidate_key, (len(window.mask),), 0, self.candidates)
+        return TargetChoiceBatch(cloned, TransitionBatch.of(window, _EVERY), candidates)
 
     def update(self, spec: PolicySpec, training: Training, numbers: Any) -> Update:
         base_carried, _, base_state = self.base.update(spec, training, numbers["base"])
@@ -203,8 +218,8 @@ class TargetChoice(Learner):
         def step(carry: tuple[Any, TargetChoiceState], batch: TargetChoiceBatch) -> tuple[Any, Metrics]:
             base, state = carry
 
-            def value_loss(predicted: jax.Array) -> jax.Array:
-                return self.value_loss(rounded(state.parameters["critics"]), batch, predicted, numbers)
+            def value_loss(base: Parameters) -> jax.Array:
+                return self.value_loss(spec, base, rounded(state.parameters["critics"]), batch, numbers)
 
             added_loss = value_loss if self.value_coefficient else None
             _, base_step, _ = self.base.update(spec, training, numbers["base"], added_loss)
@@ -238,11 +253,40 @@ class TargetChoice(Learner):
         numbers: Any,
     ) -> jax.Array:
         """The values that the critics learn: of the best candidate's action at the next step. [row]"""
-        cloned, now, count = batch.cloned, batch.transitions, self.compared
+        now, averages = batch.transitions, numbers["compared"][:, None, None]
+        actions = self.proposals(spec, base, batch, averages, first_step=1)
+        observations = jnp.tile(now.next_observations, (self.compared, 1))
+        values = self.values(ensemble, observations, actions).min(axis=0)
+        best = values.reshape(self.compared, -1).max(axis=0)
+        return jax.lax.stop_gradient(now.rewards + numbers["discount"] * now.continues * best)
+
+    def value_loss(
+        self,
+        spec: PolicySpec,
+        base: Parameters,
+        ensemble: Parameters,
+        batch: TargetChoiceBatch,
+        numbers: Any,
+    ) -> jax.Array:
+        """The base's loss from the value of what it proposes, at one candidate for each window [+qr]."""
+        averages = numbers["candidates"][batch.candidates][None, :, None]
+        actions = self.proposals(spec, base, batch, averages, first_step=0)
+        values = self.values(ensemble, batch.transitions.observations, actions).mean(axis=0)
+        return -numbers["value_coefficient"] * critics.relative(values, batch.transitions.weights)
+
+    def proposals(
+        self,
+        spec: PolicySpec,
+        base: Parameters,
+        batch: TargetChoiceBatch,
+        averages: jax.Array,  # [candidate, window or 1, 1]
+        first_step: int,
+    ) -> jax.Array:  # [row of each candidate, size]
+        """The base's encoded actions at candidates, at every few steps of the windows."""
+        cloned, count = batch.cloned, len(averages)
         own = slice(cloned.sampled)  # windows, without those that have noise
         left = jnp.maximum(spec.horizon - cloned.timesteps[own], 1)
-        # [candidate, window, step]
-        shifts = numbers["compared"][:, None, None] * left - cloned.returns_to_go[own]
+        shifts = averages * left - cloned.returns_to_go[own]  # [candidate, window, step]
         if self.looks_back:  # earlier returns-to-go differ by rewards, whatever the target: one shift for all
             last = jnp.maximum(jnp.sum(cloned.weights[own] > 0, axis=1) - 1, 0)
             shifts = jnp.take_along_axis(shifts, last[None, :, None], axis=2)
@@ -257,12 +301,9 @@ class TargetChoice(Learner):
             returns_to_go=(cloned.returns_to_go[own] + shifts).reshape(-1, left.shape[1]),
         )
         encoded = spec.actions.encode(for_each(cloned.actions))
-        steps = jnp.arange(1, left.shape[1], _EVERY)
+        steps = jnp.arange(first_step, left.shape[1] - 1 + first_step, _EVERY)
         outputs = self.base.outputs(spec, base, inputs, encoded, steps=steps)
-        actions = spec.actions.encode(spec.actions.choose(outputs)).reshape(-1, encoded.shape[-1])
-        values = self.values(ensemble, jnp.tile(now.next_observations, (count, 1)), actions).min(axis=0)
-        best = values.reshape(count, -1).max(axis=0)
-        return jax.lax.stop_gradient(now.rewards + numbers["discount"] * now.continues * best)
+        return spec.actions.encode(spec.actions.choose(outputs)).reshape(-1, encoded.shape[-1])
 
     def critic_loss(
         self, ensemble: Parameters, spec: PolicySpec, batch: TransitionBatch, goals: jax.Array
@@ -270,16 +311,6 @@ class TargetChoice(Learner):
         """The squared errors of all critics, summed."""
         values = self.values(ensemble, batch.observations, spec.actions.encode(batch.actions))
         return jnp.sum(jnp.square(values - goals) * batch.weights)
-
-    def value_loss(
-        self, ensemble: Parameters, batch: TargetChoiceBatch, predicted: jax.Array, numbers: Any
-    ) -> jax.Array:
-        """What the base's loss gains from the value of its own predictions [window, step, size] [+qr]."""
-        now = batch.transitions
-        actions = predicted[:, :-1:_EVERY].reshape(len(now.weights), -1)
-        values = self.values(ensemble, now.observations, actions).mean(axis=0)
-        size = jax.lax.stop_gradient(jnp.sum(jnp.abs(values) * now.weights))
-        return -numbers["value_coefficient"] * jnp.sum(values * now.weights) / size
 
     def values(self, ensemble: Parameters, observations: jax.Array, actions: jax.Array) -> jax.Array:
         """Q of each critic for encoded actions. [critic, row]"""

@@ -146,9 +146,15 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
 def settings(config: dict[str, Any]) -> dict[str, Any]:
     """The options of a run's method and training, by the names that `cwbc.train` has for them."""
-    parts = [*(part for part in config["method"].values() if isinstance(part, dict)), config["training"]]
-    named = {name: value for part in parts for name, value in part.items() if name != "kind"}
-    return {**named, "seeds": len(config["seeds"])}
+
+    def named(part: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in part.items():
+            found |= named(value) if isinstance(value, dict) else {name: value}
+        return found
+
+    found = {**named(config["method"]), **named(config["training"]), "seeds": len(config["seeds"])}
+    return {name: value for name, value in found.items() if name not in ("kind", "name", "learner")}
 
 
 def in_words(changes: dict[str, tuple[Any, Any]], most: int | None = None) -> str:
