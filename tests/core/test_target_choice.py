@@ -104,10 +104,11 @@ def test_far_above_all_candidates_the_target_does_not_matter(policies: Policies)
     highest = learner.highest_average
     assert highest is not None
     policy, actions = policies.policy(0), []
-    for target in (highest * policies.spec.horizon, 50 * highest * policies.spec.horizon):
+    for target in (highest * policies.spec.horizon, 50 * highest * policies.spec.horizon, 1e12, None):
         policy.begin(target)
         actions.append(policy.act(np.eye(LENGTH)[1]))
     np.testing.assert_allclose(actions[0], actions[1], rtol=1e-5)
+    np.testing.assert_array_equal(actions[2], actions[3])
 
 
 def test_goals_and_gradients_of_the_critics_are_those_of_numpy() -> None:
@@ -184,6 +185,25 @@ def test_the_method_is_described_in_json_and_refuses_what_it_cannot_use() -> Non
     discrete = from_arrays("choices", np.ones((4, 2)), np.array([0, 1, 0, 1]), np.ones(4), ends, ~ends)
     with pytest.raises(InputError, match="continuous actions, choices has discrete ones"):
         method.fit(discrete)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"candidate_reach": -1.0}, "candidate_reach must be at least 0; got -1"),
+        ({"candidate_reach": 1e30}, "candidate_reach must be at most 1000"),
+        ({"reward_scale": 0.0}, "reward_scale must be above 0; got 0"),
+        ({"critic_layers": 0}, "critic_layers must be from 1 to 100; got 0"),
+        ({"lowest_average": 5.0, "highest_average": 1.0}, "lowest_average is 5.0, above highest_average"),
+    ],
+)
+def test_what_no_choice_can_be_made_with_is_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        small("rvs+q", **options)[0].fit(line(*WALKS))
+    with pytest.raises(InputError, match="reward_scale must be above 0; got -1"):
+        small("td3bc", reward_scale=-1.0)
+    with pytest.raises(InputError, match=r"unknown method 'rvs\+q\+qr'"):
+        parse("rvs+q+qr")
 
 
 def test_candidates_do_not_depend_on_the_unit_of_the_rewards() -> None:

@@ -81,6 +81,7 @@ class ValueBased(Learner, Protocol):
             require(value >= 0, name, value, "at least 0")
         require(self.network.dropout == 0, "dropout", self.network.dropout, "0 for value-based methods")
         require(self.discount <= 1, "discount", self.discount, "at most 1")
+        check_scale(self.reward_scale)
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
 
     @property
@@ -121,6 +122,11 @@ class ValueBased(Learner, Protocol):
     def _with(self, **changes: Any) -> Self:
         fields: Any = self
         return dataclasses.replace(fields, **changes)
+
+
+def check_scale(reward_scale: float | None) -> None:
+    """Refuse a factor of the rewards that would change what is good."""
+    require(reward_scale is None or reward_scale > 0, "reward_scale", reward_scale, "above 0")
 
 
 def check_data(data: Trajectories) -> None:

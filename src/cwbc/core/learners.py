@@ -111,6 +111,10 @@ class Learner(Protocol):
         """The target return of an episode that begins without one; None where one has to be given."""
         return None if self.needs_target else 0.0  # which nothing reads
 
+    def limited(self, targets: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
+        """Target returns as episodes begin with them."""
+        return targets
+
     def initialize(self, spec: PolicySpec, key: jax.Array) -> Any:
         """The state of one seed before the first step."""
         ...

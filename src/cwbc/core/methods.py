@@ -179,7 +179,7 @@ def parse(name: str) -> Method:
             if weighting not in (None, _WEIGHTINGS[part]):
                 raise InputError(f"method {name!r}: +w and +f are two weightings; take one of them")
             weighting = _WEIGHTINGS[part]
-        elif part in _CHOICES and isinstance(learner, Cloning):
+        elif part in _CHOICES and choice is None and isinstance(learner, Cloning):
             choice = _CHOICES[part]
         elif part in _FIELDS and all(hasattr(learner, name) for name in _FIELDS[part]):
             learner = dataclasses.replace(learner, **_FIELDS[part])  # type: ignore[type-var]

@@ -102,6 +102,10 @@ class TargetChoice(Learner):
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
         for name in ("value_coefficient", "candidate_reach", "critic_learning_rate"):
             require(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+        require(self.candidate_reach <= 1000, "candidate_reach", self.candidate_reach, "at most 1000")
+        critics.check_scale(self.reward_scale)
+        if self.is_fitted and self.lowest_average > self.highest_average:  # type: ignore[operator]
+            raise InputError(f"lowest_average is {self.lowest_average}, above highest_average")
         for name, most in (("critic_width", 2**16), ("critic_layers", 100)):
             require(1 <= getattr(self, name) <= most, name, getattr(self, name), f"from 1 to {most}")
 
@@ -174,6 +178,9 @@ class TargetChoice(Learner):
     def open_target(self, horizon: int) -> float:
         lowest, highest = self._range()
         return horizon * (highest + _OPEN * ((highest - lowest) or abs(highest)))
+
+    def limited(self, targets: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
+        return np.minimum(targets, self.open_target(horizon))
 
     def window(self, training: Training) -> int:
         return max(self.base.window(training), 2)
@@ -323,7 +330,8 @@ class TargetChoice(Learner):
         # [episode, candidate]
         targets = jnp.minimum(left[:, None] * parameters["candidates"], given[:, None])
         each = jax.tree.map(lambda x: jnp.repeat(x, self.candidates, axis=0), history)
-        shifted = each.returns_to_go + (targets - given[:, None]).reshape(-1, 1)
+        # In this order, the present return-to-go is exactly the candidate, however large the given target is.
+        shifted = (each.returns_to_go - jnp.repeat(given, self.candidates)[:, None]) + targets.reshape(-1, 1)
         each = dataclasses.replace(each, returns_to_go=shifted)
         actions = self.base.act(spec, parameters["base"], each, step)
         encoded = spec.actions.encode(actions)

@@ -64,7 +64,7 @@ def evaluate(
         rollouts = roll_out(
             spec,
             policies.parameters,
-            np.broadcast_to(wanted[:, None], shape).reshape(-1),
+            np.broadcast_to(learner.limited(wanted, spec.horizon)[:, None], shape).reshape(-1),
             [reset_seed(seed, s, e) for s in policies.seeds for _ in wanted for e in range(episodes)],
             simulator,
             one_at_a_time=envs.takes_turns(environment),

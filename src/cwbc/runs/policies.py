@@ -63,7 +63,8 @@ class Policy:
             raise InputError(
                 f"a target is a finite number, or a sequence of at least one; got {target!r:.60}"
             )
-        self._remaining, self._timestep = targets, 0
+        self._remaining = self.spec.method.learner.limited(targets, self.spec.horizon)
+        self._timestep = 0
         self._history = History.empty(self.spec, targets.size)
 
     def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[Any]:
