@@ -72,7 +72,7 @@ def initialize(spec: PolicySpec, seeds: tuple[int, ...]) -> Any:
     """The state before the first step; a seed's own depends on that seed alone."""
     program, each = _initial_program(spec.form), jnp.asarray(seeds, jnp.uint32)
     if not on_cpu():
-        return program(each)
+        return jax.vmap(program)(each)
     return jax.tree.map(lambda *x: jnp.stack(x), *map(program, each))  # one program for any number of seeds
 
 
@@ -264,7 +264,7 @@ def _initial_program(spec: PolicySpec) -> Callable[[jax.Array], Any]:
         key = jax.random.fold_in(jax.random.key(seed), 0)
         return spec.method.learner.initialize(spec, key)
 
-    return jax.jit(initial if on_cpu() else jax.vmap(initial))
+    return jax.jit(initial)
 
 
 @functools.lru_cache(maxsize=32)
