@@ -11,10 +11,21 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from cwbc.cli import report
-from cwbc.cli.options import Dataset, Device, Directory, Flag, Flat, SweepOptions, Whole
+from cwbc.cli.options import (
+    OFFLINE_MEANS,
+    Dataset,
+    Device,
+    Directory,
+    Flag,
+    Flat,
+    Offline,
+    SweepOptions,
+    Whole,
+)
 from cwbc.cli.planning import Plan, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
 from cwbc.core import memory
+from cwbc.core.simulation import is_offline
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
@@ -39,13 +50,14 @@ class Compare:
     """A base (bc rvs dt dt-concat) with parts (+w +c +f +q), or +cwbc; or td3bc, iql, cql, rebrac."""
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
     sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
+    offline: Offline = False
 
     def run(self, session: Session) -> int:
         """Compare the methods; 1 where some failed."""
         plan = Plan.make(self.methods, self.training)
         with session.reading(self.dataset) as update:
             cache = DatasetCache(self.training.env, update)
-            recording = cache.recording(self.dataset)
+            recording = cache.recording(self.dataset, acting=not self.offline)
         data = recording.data
         plan.show(recording, session)
         targets, episodes = self.sweep.plan(data.task, data.best)
@@ -53,11 +65,16 @@ class Compare:
         if RunDirectory(root).is_run():
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
         check_place(root)
+        sweep = (plan.seeds, targets, episodes)
         cells = [
-            Cell(self.dataset, method.name, method, training, plan.seeds, targets, episodes)
+            dataclasses.replace(
+                Cell(self.dataset, method.name, method, training, *sweep), offline=self.offline
+            )
             for method, training in plan.methods
         ]
         prepared = prepare(cells, root, plan.notes(session), cache, by_label=True)
+        if is_offline(prepared[0].environment):
+            session.say(f"{'' if self.offline else 'no environment: '}{OFFLINE_MEANS}")
         for each in prepared:
             memory.check_evaluation(each.spec, len(plan.seeds), len(targets), episodes)
         plan.check(prepared[0].dataset, {each.directory: each.spec for each in prepared})

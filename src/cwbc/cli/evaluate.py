@@ -12,14 +12,27 @@ from tyro.conf import Positional, arg
 
 from cwbc import envs
 from cwbc.cli import report
-from cwbc.cli.options import Device, Environment, Flag, Flat, SweepOptions, Trackers
+from cwbc.cli.options import (
+    OFFLINE_MEANS,
+    Device,
+    Environment,
+    Flag,
+    Flat,
+    Offline,
+    SweepOptions,
+    Trackers,
+)  # fmt: skip
 from cwbc.cli.session import Session
 from cwbc.core.device import use_device
+from cwbc.core.learned_simulator import DynamicsModel
+from cwbc.core.simulation import is_offline, offline
 from cwbc.core.tasks import task_for
+from cwbc.data import read
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.finished import find_runs
+from cwbc.runs.offline import TRAINING, learned_model, model_directory
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import SUMMARY, RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
@@ -37,6 +50,9 @@ class Evaluate:
     directory: Annotated[Positional[str], arg(metavar="RUN", help_behavior_hint="")]
     """A run directory, or one that holds several."""
     sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
+    offline: Offline = False
+    dataset: Annotated[str | None, arg(help_behavior_hint="")] = None
+    """The data that the run was trained on, for --offline (default: as the run's configuration names it)."""
     env: Environment = None
     """Gymnasium id of the environment, or module:ID of your own (default: the run's)."""
     device: Device = None
@@ -55,7 +71,8 @@ class Evaluate:
         for run, protocol in [(run, self._protocol(run)) for run in found]:
             with run.lock(), contextlib.closing(Tracking(trackers, session.warn)) as tracking:
                 run.track(tracking)
-                tracking.show(*_evaluated(run, protocol, session))
+                model = self._model(run, root, session) if is_offline(protocol[0]) else None
+                tracking.show(*_evaluated(run, protocol, session, model))
         report.write(root, found)
         if found == [RunDirectory(root)] and (root.parent / SUMMARY).exists():
             session.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
@@ -66,16 +83,42 @@ class Evaluate:
             raise InputError(f"{run.path} holds results without parameters: {CHECKPOINT} is missing")
         dataset = DatasetSummary.from_json(run.config()["dataset"])
         environment = self.env or dataset.environment or run.evaluated_in()
+        if self.offline:
+            if self.env is not None:
+                raise InputError("--offline uses no environment; give it or --env, not both")
+            environment = offline(dataset.environment)
         if environment is None:
-            raise InputError(f"{run.path} names no environment to act in; give --env ID")
+            hint = "give --env ID, or --offline to estimate returns with a model of the data"
+            raise InputError(f"{run.path} names no environment to act in; {hint}")
         task = task_for(environment, dataset.lowest, dataset.best)
         protocol = (environment, *self.sweep.plan(task, dataset.best))
         if not self.overwrite:
             run.check_results(*protocol)
         return protocol
 
+    def _model(self, run: RunDirectory, root: Path, session: Session) -> DynamicsModel:
+        """The models of the run's data, which are trained where they are not there."""
+        config = run.config()
+        name, expected = self.dataset or config["notes"].get("dataset"), config["dataset"]["content_hash"]
+        if name is None:
+            raise InputError(f"{run.path} does not say what it was trained on; give --dataset")
+        with session.reading(name) as update:
+            data = read(name, config["dataset"]["environment"] or "none", progress=update).trusted()
+        if data.content_hash != expected:
+            raise InputError(f"{name} is not the data that {run.path} was trained on; give --dataset")
+        session.say(OFFLINE_MEANS)
+        directory, steps = model_directory(root, expected), TRAINING.steps
+        with (
+            RunDirectory(directory).lock(),
+            session.saving(),
+            progress(session.console, "learning a model of the data", steps, "steps") as update,
+        ):
+            return learned_model(data, directory, progress=update, should_stop=session.is_stopping)
 
-def _evaluated(run: RunDirectory, protocol: Protocol, session: Session) -> tuple[Sweep, DatasetSummary]:
+
+def _evaluated(
+    run: RunDirectory, protocol: Protocol, session: Session, model: DynamicsModel | None
+) -> tuple[Sweep, DatasetSummary]:
     """The results of a run, which are evaluated where they are not there."""
     policies = Policies.load(run.path)
     name = policies.spec.method.name
@@ -85,4 +128,4 @@ def _evaluated(run: RunDirectory, protocol: Protocol, session: Session) -> tuple
     _, targets, episodes = protocol
     session.say(f"{name}: {policies.sweep_in_words(len(targets), episodes)}")
     with progress(session.console, f"evaluating {name}", policies.spec.horizon, "steps") as update:
-        return evaluate_run(run.path, policies, *protocol, update)
+        return evaluate_run(run.path, policies, *protocol, update, model=model)

@@ -24,6 +24,12 @@ Whole = Annotated[int | None, arg(help_behavior_hint="")]
 Count = Annotated[int, arg(help_behavior_hint="")]
 Environment = Annotated[str | None, arg(metavar="ID", help_behavior_hint="")]
 Flag = Annotated[bool, FlagCreatePairsOff, arg(help_behavior_hint="")]
+OFFLINE_MEANS = "returns are estimated with a model of the data, not simulated"
+Offline = Annotated[
+    bool,
+    FlagCreatePairsOff,
+    arg(help="Estimate returns with a model of the data, without a simulator.", help_behavior_hint=""),
+]
 Directory = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
 Device = Annotated[
     Literal["cpu", "gpu"] | None,

@@ -13,6 +13,7 @@ from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.cloning import Cloning
 from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ReturnToGo
 from cwbc.core.cql import ConservativeQ
+from cwbc.core.dynamics import Dynamics
 from cwbc.core.iql import ImplicitQ
 from cwbc.core.learners import Learner
 from cwbc.core.method_names import NAMES
@@ -151,12 +152,11 @@ _VALUE_BASED: Mapping[str, Training] = {
     "iql": Training(1_000_000, batch_size=256),
     "cql": Training(1_000_000, batch_size=256),
 }
+_LEARNERS: tuple[type[Any], ...] = (Cloning, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice)
 # By their names in JSON.
-LEARNERS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Cloning, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice)
-}
+LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*_LEARNERS, Dynamics)}
 # What methods are made of: these fields, and those of their parts, are hyper-parameters.
-CHOICES: tuple[type[Any], ...] = (Training, *LEARNERS.values(), *map(type, _WEIGHTINGS.values()))
+CHOICES: tuple[type[Any], ...] = (Training, *_LEARNERS, *map(type, _WEIGHTINGS.values()))
 
 
 def _base_and_parts(name: str) -> tuple[str, list[str]]:

@@ -9,6 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+_OFFLINE = "offline"
+
+
+def offline(environment: str | None) -> str:
+    """The name, as an environment, of a model that is learned from data of an environment."""
+    return _OFFLINE if environment is None else f"{_OFFLINE}/{environment}"
+
+
+def is_offline(environment: str | None) -> bool:
+    """Whether returns are estimates with a learned model, rather than simulated ones."""
+    return environment is not None and environment.split("/")[0] == _OFFLINE
+
 
 @dataclasses.dataclass(frozen=True)
 class Transition:

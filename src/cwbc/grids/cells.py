@@ -28,6 +28,7 @@ class Cell:
     episodes: int = 10
     points: int | None = None  # so many of the task's sweep, always with the dataset's best, 1x and 2x expert
     fractions: tuple[float, ...] = ()  # additional target returns, as fractions of the dataset's best
+    offline: bool = False  # returns are estimated with a model of the data, even if there is a simulator
 
     def __post_init__(self) -> None:
         require(bool(self.label.strip()), "the label of a cell", repr(self.label), "a name")

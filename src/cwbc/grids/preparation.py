@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cwbc.core import simulation
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.tasks import Task, rounded
 from cwbc.data import compatibility, read, store
@@ -23,6 +24,7 @@ from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell
 from cwbc.results.sweeps import same_target
+from cwbc.runs import offline
 from cwbc.runs.configuration import identity, planned_configuration
 from cwbc.runs.run_directory import CONFIG, METRICS, RunDirectory
 from cwbc.system.errors import InputError
@@ -71,17 +73,16 @@ class DatasetCache:
         self._in_use: weakref.WeakValueDictionary[str, Recording] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()  # one thread per device reads
 
-    def recording(self, name: str) -> Recording:
-        """A dataset with an environment to evaluate policies in, in memory as long as it is referred to."""
+    def recording(self, name: str, acting: bool = False) -> Recording:
+        """A dataset, in memory as long as it is referred to; when `acting`, its environment is needed."""
         with self._lock:
             found = self._in_use.get(name)
             if found is None:
                 while sum(each.data.nbytes for each in self._kept.values()) > _KEPT:
                     del self._kept[next(iter(self._kept))]  # before the next one is read
                 read_now = read(name, self._environment, progress=self._progress)
-                found = compatibility.fitted(read_now, acting=True)
-                if found.trusted().environment is None:
-                    raise InputError(f"dataset {name} names no environment to act in; give --env ID")
+                found = compatibility.fitted(read_now, acting)
+                found.trusted()
                 self._in_use[name] = self._kept[name] = found
             return found
 
@@ -114,7 +115,8 @@ def prepare(
     prepared: dict[int, Prepared] = {}
     for name in dict.fromkeys(cell.dataset for cell in cells):
         reading(name)
-        recording = cache.recording(name)
+        is_simulated = any(not cell.offline for cell in cells if cell.dataset == name)
+        recording = cache.recording(name, acting=is_simulated)
         data, summary = recording.data, DatasetSummary.of(recording.data)
         known = {**notes, **dataset_notes(name, recording)}
         for number, cell in enumerate(cells):
@@ -124,8 +126,12 @@ def prepare(
             spec = PolicySpec.fit(cell.method, data, cell.training)
             trained = identity(planned_configuration(spec, cell.training, cell.seeds, summary))
             evaluated = {**trained, "targets": targets, "episodes": cell.episodes}
+            environment = data.environment
+            if cell.offline or environment is None:
+                offline.check_data(data)
+                environment, evaluated = simulation.offline(environment), {**evaluated, "offline": True}
             directory = root / (cell.label if by_label else fingerprint(evaluated)[:16])
-            where = (directory, summary, str(data.environment))  # the cache refuses datasets without one
+            where = (directory, summary, environment)
             prepared[number] = Prepared(cell, *where, targets, known, fingerprint(trained), spec)
     return [prepared[number] for number in range(len(cells))]
 

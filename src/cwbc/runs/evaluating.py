@@ -12,6 +12,7 @@ import numpy as np
 from cwbc import envs
 from cwbc.core import memory
 from cwbc.core.evaluation import reset_seed, roll_out
+from cwbc.core.learned_simulator import DynamicsModel
 from cwbc.core.spaces import Discrete
 from cwbc.data import compatibility
 from cwbc.data.dataset_summary import DatasetSummary
@@ -26,7 +27,7 @@ from cwbc.system.errors import InputError, require
 
 def evaluate(
     policies: Policies,
-    environment: envs.Environment,
+    environment: envs.Environment | DynamicsModel,
     targets: Sequence[float],
     episodes: int = 10,
     seed: int = 0,
@@ -38,6 +39,7 @@ def evaluate(
     state for every target and method, so that they are compared on equal terms.
 
     Args:
+        environment: or a model of the data, with which the returns are estimated.
         targets: none evaluates methods that choose their target (+q) once, without one.
         progress: called with the number of timesteps done; where episodes take turns, as a fraction of all.
     """
@@ -56,19 +58,21 @@ def evaluate(
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(wanted), episodes)
     memory.check_evaluation(spec, *shape)
-    simulator = envs.make(environment, int(np.prod(shape)))
+    count, is_learned = int(np.prod(shape)), isinstance(environment, DynamicsModel)
+    simulator = environment.simulator(count) if is_learned else envs.make(environment, count)
     try:
         discrete = isinstance(spec.actions, Discrete)
         size = (math.prod(spec.observations.shape), spec.actions.size)
-        compatibility.compare("the policy", *size, discrete, simulator, envs.describe(environment))
+        name = "the model of the data" if is_learned else envs.describe(environment)
+        compatibility.compare("the policy", *size, discrete, simulator, name)
         rollouts = roll_out(
             spec,
             policies.parameters,
             np.broadcast_to(learner.limited(wanted, spec.horizon)[:, None], shape).reshape(-1),
             [reset_seed(seed, s, e) for s in policies.seeds for _ in wanted for e in range(episodes)],
             simulator,
-            one_at_a_time=envs.takes_turns(environment),
-            overlapping=envs.is_batched(environment),
+            one_at_a_time=not is_learned and envs.takes_turns(environment),
+            overlapping=not is_learned and envs.is_batched(environment),
             progress=progress or (lambda timesteps: None),
         )
     finally:
@@ -90,9 +94,14 @@ def evaluate_run(
     episodes: int,
     progress: Callable[[int], None] | None = None,
     before_writing: Callable[[], None] = lambda: None,
+    model: DynamicsModel | None = None,
 ) -> tuple[Sweep, DatasetSummary]:
-    """Evaluate policies, and write results.csv and summary.json unless `before_writing` raises."""
-    sweep = evaluate(policies, environment, targets, episodes, 0, progress)
+    """Evaluate policies, and write results.csv and summary.json unless `before_writing` raises.
+
+    Args:
+        model: of the data, where the environment is that of an offline evaluation.
+    """
+    sweep = evaluate(policies, model or environment, targets, episodes, 0, progress)
     stored = DatasetSummary.from_json(RunDirectory(directory).config()["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)
     methods = evaluated([sweep], dataset, {sweep.method: policies.warnings})
