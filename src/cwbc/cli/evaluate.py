@@ -24,7 +24,6 @@ from cwbc.cli.options import (
 )  # fmt: skip
 from cwbc.cli.session import Session
 from cwbc.core.device import use_device
-from cwbc.core.learned_simulator import DynamicsModel
 from cwbc.core.simulation import is_offline, offline
 from cwbc.core.tasks import task_for
 from cwbc.data import read
@@ -32,7 +31,7 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.finished import find_runs
-from cwbc.runs.offline import TRAINING, learned_model, model_directory
+from cwbc.runs.offline import TRAINING, OfflineData, model_directory, offline_data
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import SUMMARY, RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
@@ -71,8 +70,7 @@ class Evaluate:
         for run, protocol in [(run, self._protocol(run)) for run in found]:
             with run.lock(), contextlib.closing(Tracking(trackers, session.warn)) as tracking:
                 run.track(tracking)
-                model = self._model(run, root, session) if is_offline(protocol[0]) else None
-                tracking.show(*_evaluated(run, protocol, session, model))
+                tracking.show(*self._evaluated(run, root, protocol, session))
         report.write(root, found)
         if found == [RunDirectory(root)] and (root.parent / SUMMARY).exists():
             session.say(f"`cwbc report {shlex.quote(str(root.parent))}` shows it beside the others there")
@@ -96,8 +94,8 @@ class Evaluate:
             run.check_results(*protocol)
         return protocol
 
-    def _model(self, run: RunDirectory, root: Path, session: Session) -> DynamicsModel:
-        """The models of the run's data, which are trained where they are not there."""
+    def _offline(self, run: RunDirectory, root: Path, session: Session) -> OfflineData:
+        """The run's data and its models, which are trained where they are not there."""
         config = run.config()
         name, expected = self.dataset or config["notes"].get("dataset"), config["dataset"]["content_hash"]
         if name is None:
@@ -107,25 +105,27 @@ class Evaluate:
         if data.content_hash != expected:
             raise InputError(f"{name} is not the data that {run.path} was trained on; give --dataset")
         session.say(OFFLINE_MEANS)
-        directory, steps = model_directory(root, expected), TRAINING.steps
+        # Those of a comparison that the run belongs to, where they are there.
+        places = [model_directory(each, expected) for each in (root.resolve().parent, root)]
+        directory = next(filter(Path.exists, places), places[-1])
         with (
             RunDirectory(directory).lock(),
             session.saving(),
-            progress(session.console, "learning a model of the data", steps, "steps") as update,
+            progress(session.console, "learning a model of the data", TRAINING.steps, "steps") as update,
         ):
-            return learned_model(data, directory, progress=update, should_stop=session.is_stopping)
+            return offline_data(data, directory, progress=update, should_stop=session.is_stopping)
 
-
-def _evaluated(
-    run: RunDirectory, protocol: Protocol, session: Session, model: DynamicsModel | None
-) -> tuple[Sweep, DatasetSummary]:
-    """The results of a run, which are evaluated where they are not there."""
-    policies = Policies.load(run.path)
-    name = policies.spec.method.name
-    if run.is_evaluated(*protocol):
-        session.say(f"{name}: already evaluated")
-        return run.sweep(), run.dataset()
-    _, targets, episodes = protocol
-    session.say(f"{name}: {policies.sweep_in_words(len(targets), episodes)}")
-    with progress(session.console, f"evaluating {name}", policies.spec.horizon, "steps") as update:
-        return evaluate_run(run.path, policies, *protocol, update, model=model)
+    def _evaluated(
+        self, run: RunDirectory, root: Path, protocol: Protocol, session: Session
+    ) -> tuple[Sweep, DatasetSummary]:
+        """The results of a run, which are evaluated where they are not there."""
+        policies = Policies.load(run.path)
+        name = policies.spec.method.name
+        if run.is_evaluated(*protocol):
+            session.say(f"{name}: already evaluated")
+            return run.sweep(), run.dataset()
+        environment, targets, episodes = protocol
+        known = self._offline(run, root, session) if is_offline(environment) else None
+        session.say(f"{name}: {policies.sweep_in_words(len(targets), episodes)}")
+        with progress(session.console, f"evaluating {name}", policies.spec.horizon, "steps") as update:
+            return evaluate_run(run.path, policies, *protocol, update, offline=known)

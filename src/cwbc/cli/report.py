@@ -89,6 +89,7 @@ def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate]
             {name: TrainingHistory.of(run.config(), run.metrics()) for name, run in named.items()},
             {name: run.evaluated_with() for name, run in named.items()},
             {name: run.training_warnings() for name, run in named.items()},
+            {name: run.estimates() for name, run in named.items()},
         )
     console = PlainConsole()
     console.print(summary_table(methods))

@@ -15,9 +15,11 @@ from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.simulation import Transition
 from cwbc.core.spaces import Continuous
+from cwbc.core.support import Support, encoded_actions
 from cwbc.core.trajectories import Trajectories
 
 _BEYOND = 0.05  # of a dimension's range, by which simulated observations may leave it
+_LOOKS = 20  # steps of an episode that are compared with logged ones
 _NOISE_STEPS = 32  # steps whose random numbers are drawn at once
 
 
@@ -30,6 +32,7 @@ class DynamicsModel:
     first: NDArray[np.float32]  # [episode, dimension] observations at the start of logged episodes
     bounds: tuple[NDArray[np.float32], NDArray[np.float32]]  # of logged observations, normalized [dimension]
     rewards: tuple[float, float]  # min and max of the logged ones
+    support: Support
 
     @classmethod
     def of(cls, spec: PolicySpec, parameters: Parameters, data: Trajectories) -> DynamicsModel:
@@ -41,11 +44,8 @@ class DynamicsModel:
         low, high = ((f(data.observations, axis=0) - mean) / std for f in (np.min, np.max))
         room = _BEYOND * (high - low)
         limits = (float(data.rewards.min()), float(data.rewards.max()))
-        return cls(spec, members, data.observations[data.starts], (low - room, high + room), limits)
-
-    def simulator(self, count: int) -> LearnedSimulator:
-        """So many copies of the dynamics."""
-        return LearnedSimulator(self, count)
+        starts, bounds = data.observations[data.starts], (low - room, high + room)
+        return cls(spec, members, starts, bounds, limits, Support.of(spec, data))
 
 
 class LearnedSimulator:
@@ -63,6 +63,8 @@ class LearnedSimulator:
         self._observations = np.zeros((count, self.observation_size), np.float32)  # normalized
         self._timesteps = np.zeros(count, np.int64)
         self._members = np.zeros(count, np.int64)
+        self._every = max(1, spec.horizon // _LOOKS)
+        self._looked, self._supported = np.zeros((2, count), np.int64)
         self._random: dict[int, np.random.Generator] = {}
         self._noise = np.zeros((count, _NOISE_STEPS, self.observation_size + 2), np.float32)
 
@@ -81,6 +83,7 @@ class LearnedSimulator:
 
     def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
         """Advance episodes by one step of their member."""
+        self._look(episodes, actions)
         noise = self._drawn(episodes)
         outcomes = np.empty((len(episodes), self.observation_size + 1), np.float32)
         terminated = np.empty(len(episodes), bool)
@@ -104,6 +107,21 @@ class LearnedSimulator:
             self._timesteps[episodes] >= self.horizon,
         )
 
+    @property
+    def support(self) -> NDArray[np.float64]:
+        """The fraction of each copy's steps that are like logged ones. [copy]"""
+        return self._supported / np.maximum(self._looked, 1)
+
+    def _look(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> None:
+        """Compare some of the steps with logged ones."""
+        looks = self._timesteps[episodes] % self._every == 0
+        if not looks.any():
+            return
+        rows = episodes[looks]
+        encoded = encoded_actions(self._model.spec, actions[looks])
+        self._looked[rows] += 1
+        self._supported[rows] += self._model.support.is_near(self._observations[rows], encoded)
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -123,7 +141,7 @@ class LearnedSimulator:
 
     def _inputs(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> NDArray[np.float32]:
         spec = self._model.spec
-        encoded = _encoded(spec, actions)
+        encoded = encoded_actions(spec, actions)
         times = (self._timesteps[episodes] / spec.horizon).astype(np.float32)
         return np.concatenate([self._observations[episodes], times[:, None], encoded], axis=1)
 
@@ -145,10 +163,3 @@ class LearnedSimulator:
 
 def _dense(layer: Parameters, x: NDArray[np.float32]) -> NDArray[np.float32]:
     return x @ layer["weight"] + layer["bias"]
-
-
-def _encoded(spec: PolicySpec, actions: NDArray[Any]) -> NDArray[np.float32]:
-    if isinstance(spec.actions, Continuous):
-        lowest, highest = np.asarray(spec.actions.lowest), np.asarray(spec.actions.highest)
-        return ((actions - (lowest + highest) / 2) / ((highest - lowest) / 2)).astype(np.float32)
-    return np.eye(spec.actions.size, dtype=np.float32)[actions]

@@ -18,7 +18,6 @@ import jax
 from rich.console import Console
 
 from cwbc.core.device import Place, on_cpu
-from cwbc.core.learned_simulator import DynamicsModel
 from cwbc.core.memory import check_training
 from cwbc.core.simulation import is_offline
 from cwbc.core.training_loop import Interrupted
@@ -28,8 +27,9 @@ from cwbc.grids.cells import Cell
 from cwbc.grids.grouping import groups
 from cwbc.grids.outcomes import Results, gather
 from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, prepare
-from cwbc.runs import locks, offline
+from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
+from cwbc.runs.offline import TRAINING, OfflineData, model_directory, offline_data
 from cwbc.runs.policies import Policies
 from cwbc.runs.tracking import Tracking
 from cwbc.runs.training import Control, Run, train_together
@@ -140,7 +140,7 @@ class _Engine:
         self._settled: dict[Path, str | None] = {}  # with the reason of a failure
         self._running: dict[Path, TaskProgress] = {}
         self._lock = threading.Lock()
-        self._models: dict[str, DynamicsModel] = {}  # by the hash of their data
+        self._offline_data: dict[str, OfflineData] = {}  # by the hash of their data
         self._learning = threading.Lock()
 
     def run(self) -> None:
@@ -274,33 +274,33 @@ class _Engine:
         progress(0)
         what = policies.sweep_in_words(len(cell.targets), cell.cell.episodes)
         self._options.remark(f"{cell.cell.label}: {what}")
-        model = self._model(mine) if is_offline(cell.environment) else None
+        offline = self._offline(mine) if is_offline(cell.environment) else None
         # Without charts, which take a tenth of an evaluation's time: `cwbc report` plots those of a cell.
         protocol = (cell.environment, cell.targets, cell.cell.episodes)
-        sweep, dataset = evaluate_run(cell.directory, policies, *protocol, progress, mine.lock.check, model)
+        sweep, dataset = evaluate_run(cell.directory, policies, *protocol, progress, mine.lock.check, offline)
         mine.tracking.show(sweep, dataset)
         self._settle(cell, mine.lock)
 
-    def _model(self, mine: _Mine) -> DynamicsModel:
-        """The models of a cell's data, trained here or by another process that works on the same grid."""
+    def _offline(self, mine: _Mine) -> OfflineData:
+        """A cell's data with its models, trained here or by another process that works on the same grid."""
         cell, known = mine.cell, mine.cell.dataset.content_hash
         with self._learning:  # one device trains them, the others read them
-            if known in self._models:
-                return self._models[known]
-            directory = offline.model_directory(cell.directory.parent, known)
+            if known in self._offline_data:
+                return self._offline_data[known]
+            directory = model_directory(cell.directory.parent, known)
             while (lock := locks.acquire(directory, self._options.lock_seconds)) is None:
                 self._show("waiting for another process")
                 self._stop_if_wanted()
                 time.sleep(_POLL)
 
             def progress(step: int) -> None:
-                self._show_at([mine], "learning a model for", step, offline.TRAINING.steps)
+                self._show_at([mine], "learning a model for", step, TRAINING.steps)
 
             with lock:
                 data = self._options.cache.recording(cell.cell.dataset).data
                 control = Control(progress=progress, should_stop=self._should_stop, before_writing=lock.check)
-                self._models[known] = offline.learned_model(data, directory, **control)
-            return self._models[known]
+                self._offline_data[known] = offline_data(data, directory, **control)
+            return self._offline_data[known]
 
     def _settle(self, cell: Prepared, lock: locks.Lock | None = None, reason: str | None = None) -> None:
         if lock is not None:

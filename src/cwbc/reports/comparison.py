@@ -15,6 +15,7 @@ from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.reports.showing import scores_table
 from cwbc.results import sentences
+from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import Methods, evaluated
 from cwbc.results.intervals import meaning
 from cwbc.results.recommendation import recommend
@@ -35,9 +36,10 @@ def write_report(
     histories: Histories | None = None,
     evaluated_with: Mapping[str, dict[str, str]] | None = None,
     training_warnings: Mapping[str, Sequence[str]] | None = None,
+    estimates: Mapping[str, Estimates | None] | None = None,
 ) -> Methods:
     """Write results.csv, summary.json, scores, pictures and report.html; returns the methods."""
-    methods = evaluated(sweeps, dataset, training_warnings)
+    methods = evaluated(sweeps, dataset, training_warnings, estimates)
     written = {RESULTS: "every episode: method, seed, target return, achieved return"}
     if (directory / CONFIG).exists():
         written[CONFIG] = "all that is needed to run it again"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.tasks import Landmark, Task, landmarks
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.estimates import Estimates
 from cwbc.results.intervals import NORMAL, Array, Estimate, finite, interval, student_t
 from cwbc.results.sweeps import Sweep, is_beyond
 from cwbc.system.formatting import amount
@@ -95,13 +96,20 @@ class EvaluatedMethod:
     dataset: DatasetSummary
     scores: Array  # [seed, target], the mean over episodes; NaN where a simulation broke down
     training_warnings: Sequence[str] = ()
+    estimates: Estimates | None = None  # of an offline evaluation
 
     @classmethod
-    def of(cls, sweep: Sweep, dataset: DatasetSummary, warnings: Sequence[str] = ()) -> EvaluatedMethod:
+    def of(
+        cls,
+        sweep: Sweep,
+        dataset: DatasetSummary,
+        warnings: Sequence[str] = (),
+        estimates: Estimates | None = None,
+    ) -> EvaluatedMethod:
         """The method of a sweep, with the warnings of its training and those about seeds that differ."""
         scores = dataset.task.normalize(sweep.means)
         scores = np.where(np.isfinite(scores), scores, np.nan)
-        return cls(sweep, dataset, scores, [*warnings, *_seed_warnings(sweep, scores)])
+        return cls(sweep, dataset, scores, [*warnings, *_seed_warnings(sweep, scores)], estimates)
 
     @functools.cached_property
     def task(self) -> Task:
@@ -206,6 +214,7 @@ class EvaluatedMethod:
             **found,
             "training_warnings": list(self.training_warnings),
             "curve": [point.to_json() for point in self.points],
+            **({"offline": self.estimates.to_json()} if self.estimates else {}),
         }
 
 
@@ -231,13 +240,18 @@ Methods = Mapping[str, EvaluatedMethod]  # by name, on one dataset
 
 
 def evaluated(
-    sweeps: Sequence[Sweep], dataset: DatasetSummary, warnings: Mapping[str, Sequence[str]] | None = None
+    sweeps: Sequence[Sweep],
+    dataset: DatasetSummary,
+    warnings: Mapping[str, Sequence[str]] | None = None,
+    estimates: Mapping[str, Estimates | None] | None = None,
 ) -> dict[str, EvaluatedMethod]:
-    """Methods by name, given the warnings of their training."""
-    of_method = warnings or {}
-    return {
-        sweep.method: EvaluatedMethod.of(sweep, dataset, of_method.get(sweep.method, ())) for sweep in sweeps
-    }
+    """Methods by name, given the warnings of their training, and the estimates of an offline evaluation."""
+
+    def method(sweep: Sweep) -> EvaluatedMethod:
+        name = sweep.method
+        return EvaluatedMethod.of(sweep, dataset, (warnings or {}).get(name, ()), (estimates or {}).get(name))
+
+    return {sweep.method: method(sweep) for sweep in sweeps}
 
 
 def resampled(scores: Array, generator: np.random.Generator) -> Array:

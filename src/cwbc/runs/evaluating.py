@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cwbc import envs
 from cwbc.core import memory
-from cwbc.core.evaluation import reset_seed, roll_out
-from cwbc.core.learned_simulator import DynamicsModel
+from cwbc.core.evaluation import Progress, reset_seed, roll_out
+from cwbc.core.learned_simulator import LearnedSimulator
+from cwbc.core.simulation import Simulator
 from cwbc.core.spaces import Discrete
 from cwbc.data import compatibility
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
 from cwbc.runs.finished import write_results
+from cwbc.runs.offline import OfflineData, fitted_returns
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError, require
@@ -27,11 +32,11 @@ from cwbc.system.errors import InputError, require
 
 def evaluate(
     policies: Policies,
-    environment: envs.Environment | DynamicsModel,
+    environment: envs.Environment,
     targets: Sequence[float],
     episodes: int = 10,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Sweep:
     """Condition every policy on every target return, `episodes` times each.
 
@@ -39,10 +44,52 @@ def evaluate(
     state for every target and method, so that they are compared on equal terms.
 
     Args:
-        environment: or a model of the data, with which the returns are estimated.
         targets: none evaluates methods that choose their target (+q) once, without one.
         progress: called with the number of timesteps done; where episodes take turns, as a fraction of all.
     """
+    return _evaluated(
+        policies,
+        functools.partial(envs.make, environment),
+        envs.describe(environment),
+        (targets, episodes, seed),
+        one_at_a_time=envs.takes_turns(environment),
+        overlapping=envs.is_batched(environment),
+        progress=progress or (lambda timesteps: None),
+    )
+
+
+def evaluate_offline(
+    policies: Policies,
+    offline: OfflineData,
+    targets: Sequence[float],
+    episodes: int = 10,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Sweep, Estimates]:
+    """The same with a model of the data, and what else the data says about the policies' returns."""
+    simulators = []
+
+    def make(count: int) -> LearnedSimulator:
+        simulators.append(LearnedSimulator(offline.model, count))
+        return simulators[-1]
+
+    protocol = (targets, episodes, seed)
+    progress = progress or (lambda timesteps: None)
+    sweep = _evaluated(policies, make, "the model of the data", protocol, progress=progress)
+    (simulator,) = simulators
+    support = simulator.support.reshape(sweep.returns.shape).mean(axis=2)
+    fitted = fitted_returns(policies, offline.data, sweep.targets)
+    return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support)
+
+
+def _evaluated(
+    policies: Policies,
+    make: Callable[[int], Simulator],
+    environment: str,
+    protocol: tuple[Sequence[float], int, int],
+    **how: Any,
+) -> Sweep:
+    targets, episodes, seed = protocol
     try:
         wanted = np.unique(np.array([float(target) for target in targets]))
     except (TypeError, ValueError):
@@ -58,22 +105,18 @@ def evaluate(
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(wanted), episodes)
     memory.check_evaluation(spec, *shape)
-    count, is_learned = int(np.prod(shape)), isinstance(environment, DynamicsModel)
-    simulator = environment.simulator(count) if is_learned else envs.make(environment, count)
+    simulator = make(int(np.prod(shape)))
     try:
         discrete = isinstance(spec.actions, Discrete)
         size = (math.prod(spec.observations.shape), spec.actions.size)
-        name = "the model of the data" if is_learned else envs.describe(environment)
-        compatibility.compare("the policy", *size, discrete, simulator, name)
+        compatibility.compare("the policy", *size, discrete, simulator, environment)
         rollouts = roll_out(
             spec,
             policies.parameters,
             np.broadcast_to(learner.limited(wanted, spec.horizon)[:, None], shape).reshape(-1),
             [reset_seed(seed, s, e) for s in policies.seeds for _ in wanted for e in range(episodes)],
             simulator,
-            one_at_a_time=not is_learned and envs.takes_turns(environment),
-            overlapping=not is_learned and envs.is_batched(environment),
-            progress=progress or (lambda timesteps: None),
+            **how,
         )
     finally:
         simulator.close()
@@ -92,18 +135,24 @@ def evaluate_run(
     environment: str,
     targets: tuple[float, ...],
     episodes: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     before_writing: Callable[[], None] = lambda: None,
-    model: DynamicsModel | None = None,
+    offline: OfflineData | None = None,
 ) -> tuple[Sweep, DatasetSummary]:
     """Evaluate policies, and write results.csv and summary.json unless `before_writing` raises.
 
     Args:
-        model: of the data, where the environment is that of an offline evaluation.
+        offline: what takes the place of the environment in an offline evaluation.
     """
-    sweep = evaluate(policies, model or environment, targets, episodes, 0, progress)
+    if offline is None:
+        sweep, estimates = evaluate(policies, environment, targets, episodes, 0, progress), None
+    else:
+        sweep, estimates = evaluate_offline(policies, offline, targets, episodes, 0, progress)
     stored = DatasetSummary.from_json(RunDirectory(directory).config()["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)
-    methods = evaluated([sweep], dataset, {sweep.method: policies.warnings})
-    write_results(directory, methods, {sweep.method: versions()}, before_replacing=before_writing)
+    name = sweep.method
+    methods = evaluated([sweep], dataset, {name: policies.warnings}, {name: estimates})
+    write_results(
+        directory, methods, {name: versions()}, before_replacing=before_writing, estimates=estimates
+    )
     return sweep, dataset

@@ -15,6 +15,7 @@ import numpy as np
 
 from cwbc.core.diagnostics import training_warnings
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.estimates import Estimates
 from cwbc.results.sweeps import Sweep, read_results
 from cwbc.runs import locks
 from cwbc.runs.configuration import differences, identity, in_words, read_config
@@ -28,10 +29,12 @@ from cwbc.system.typed_json import decode
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
 RESULTS = "results.csv"
+ESTIMATES = "estimates.csv"  # of an offline evaluation, beside its results
 SUMMARY = "summary.json"
 PAGE = "report.html"
 CELLS = "cells.csv"  # of a report about a grid: where its runs are
 REPORT = ("reliability.png", "training.png", "returns.png", "scores.md", "scores.csv", PAGE)
+EVALUATION = (SUMMARY, RESULTS, ESTIMATES, *REPORT)  # without its summary, no other file counts
 _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
 _ROW = {"step": int, "seconds": float}  # of metrics; everything else is over seeds
@@ -143,12 +146,12 @@ class RunDirectory:
         tensorboard.discard(self.path)
         for folder in self.path.iterdir():
             if _EARLIER.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
-                for name in (SUMMARY, RESULTS, *REPORT):
+                for name in EVALUATION:
                     (folder / name).unlink(missing_ok=True)
                 with contextlib.suppress(OSError):  # it has other files
                     folder.rmdir()
         # The configuration is removed last: if interrupted, the directory can be discarded again.
-        for name in (SUMMARY, RESULTS, CHECKPOINT, METRICS, *REPORT, CONFIG):
+        for name in (*EVALUATION, CHECKPOINT, METRICS, CONFIG):
             (self.path / name).unlink(missing_ok=True)
 
     def earlier_evaluation(self, step: int) -> Path:
@@ -161,6 +164,10 @@ class RunDirectory:
         if len(found) != 1:
             raise InputError(f"{self.path / RESULTS} holds {len(found)} methods; a run has one")
         return found[0]
+
+    def estimates(self) -> Estimates | None:
+        """The estimates of an offline evaluation; None where the returns were simulated."""
+        return Estimates.read(self.path / ESTIMATES)
 
     def dataset(self) -> DatasetSummary:
         """The dataset of the results, with the environment of their evaluation."""

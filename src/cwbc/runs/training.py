@@ -24,7 +24,7 @@ from cwbc.core.training_loop import Row, Trainee
 from cwbc.core.trajectories import Trajectories
 from cwbc.runs.configuration import configuration, differences, first_steps, in_words, sessions
 from cwbc.runs.policies import Policies
-from cwbc.runs.run_directory import CONFIG, METRICS, REPORT, RESULTS, SUMMARY, RunDirectory
+from cwbc.runs.run_directory import CONFIG, EVALUATION, METRICS, RunDirectory
 from cwbc.runs.tracking import Tracking
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -193,7 +193,7 @@ def _continue(run: RunDirectory, config: dict[str, Any], step: int) -> None:
     if run.trains_on(config["training"]["steps"]):
         now |= {"training": config["training"], "notes": config["notes"], "first_steps": first_steps(stored)}
         folder = run.earlier_evaluation(step)
-        for name in (SUMMARY, RESULTS, *REPORT):  # without its summary, no other file counts as an evaluation
+        for name in EVALUATION:
             if run.has(name):
                 if folder.is_symlink():
                     raise InputError(f"{folder} is a link, and nothing is moved through it; remove it")
