@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "train": ("train.Train", "train only; resumes by itself"),
     "evaluate": ("evaluate.Evaluate", "evaluate a trained run over target returns"),
     "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
+    "recommend": ("recommend.Recommend", "which method and target return to deploy, and what to expect"),
     "reproduce": ("reproduce.Reproduce", "one table or figure of the paper; without ITEM, a list of them"),
     "demo": ("compare.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
     "data list": ("data_list.ListDatasets", "every dataset that is stored here or available"),

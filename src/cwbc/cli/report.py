@@ -19,7 +19,7 @@ from cwbc.reports import summary_table, write_report
 from cwbc.reports.comparison import training_warnings
 from cwbc.results import thresholds
 from cwbc.results.recommendation import recommend
-from cwbc.results.sentences import calibration_in_words, differing_in_words, finding
+from cwbc.results.sentences import calibration_in_words, differing_in_words, estimated_in_words, finding
 from cwbc.runs.finished import TrainingHistory, check_place, find_runs, provenance, read_sweeps
 from cwbc.runs.run_directory import PAGE, RunDirectory
 from cwbc.system.console import PlainConsole, output
@@ -62,7 +62,7 @@ class ReportRuns:
         check_place(out)
         if out.is_dir() and not os.access(out, os.W_OK):
             raise InputError(f"{out} cannot be written to; give another --out")
-        metrics = thresholds.metrics_of(_one_dataset(found).task)
+        metrics = thresholds.metrics_of(one_dataset(found).task)
         limits = thresholds.parse(self.fail_under, self.fail_over, metrics)
         failures = write(out, found, limits)
         for line in failures:
@@ -78,7 +78,7 @@ def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate]
     Where `out` is the run itself, it is locked between reading and writing.
     """
     with runs[0].lock() if runs == [RunDirectory(out)] else contextlib.nullcontext():
-        dataset, sweeps = _one_dataset(runs), read_sweeps(runs)
+        dataset, sweeps = one_dataset(runs), read_sweeps(runs)
         thresholds.check_methods(limits, {sweep.method: sweep.takes_target for sweep in sweeps})
         named = {sweep.method: run for sweep, run in zip(sweeps, runs, strict=True)}
         methods = write_report(
@@ -94,7 +94,8 @@ def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate]
     console = PlainConsole()
     console.print(summary_table(methods))
     lines = [f"training warning: {text}" for text in training_warnings(methods)]
-    lines += [finding(methods), *calibration_in_words(methods), *differing_in_words(methods)]
+    lines += [*estimated_in_words(methods), finding(methods)]
+    lines += [*calibration_in_words(methods), *differing_in_words(methods)]
     if (recommended := recommend(methods)) is not None:
         lines += ["", recommended.sentence(), *(f"- {caveat}" for caveat in recommended.caveats)]
     for line in lines:
@@ -103,7 +104,8 @@ def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate]
     return thresholds.failures(limits, methods)
 
 
-def _one_dataset(runs: list[RunDirectory]) -> DatasetSummary:
+def one_dataset(runs: list[RunDirectory]) -> DatasetSummary:
+    """The dataset that all runs are about."""
     datasets = [run.dataset() for run in runs]
     for run, dataset in zip(runs, datasets, strict=True):
         if dataset != datasets[0]:

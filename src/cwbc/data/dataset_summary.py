@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cwbc.core.simulation import is_offline
 from cwbc.core.tasks import Task, task_for
 from cwbc.core.trajectories import Trajectories
 from cwbc.system.errors import InputError
@@ -45,6 +46,11 @@ class DatasetSummary:
     def task(self) -> Task:
         """The reference returns for scores on this data."""
         return task_for(self.environment, self.lowest, self.best)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the returns of results are estimates with a model of the data."""
+        return is_offline(self.environment)
 
     def to_json(self) -> dict[str, Any]:
         """The fields, with lists for tuples."""

@@ -61,17 +61,21 @@ def comparison(
     """The report about methods on one dataset; `written` are the files beside it."""
     chart = reliability_chart(methods)
     part = DatasetPart(dataset, methods, histories, list(methods))
-    pictures = {"reliability.png": Picture(chart, dataset.name, "achieved vs. target return")}
+    pictures = {"reliability.png": Picture(chart, dataset.name, chart.title[0].lower() + chart.title[1:])}
     for name, trained in part.charts.items():
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])
     recommended = recommend(methods)
     seeds = {len(method.scores) for method in methods.values()}
     episodes = {method.sweep.returns.shape[2] for method in methods.values()}
     spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
-    remarks = [sentences.evaluated_in_words(seeds, episodes, spread), _scale(dataset.task)]
+    remarks = [
+        *sentences.estimated_in_words(methods),
+        sentences.evaluated_in_words(seeds, episodes, spread),
+        _scale(dataset.task),
+    ]
     return ReportDocument(
         f"{dataset.name} – reliability report",
-        f"Reliability report · {dataset.name}",
+        f"Reliability report · {dataset.name}{' · estimated offline' if dataset.is_estimated else ''}",
         recommended.sentence() if recommended else NOTHING,
         remarks + sentences.differing_in_words(methods) + sentences.broken_in_words(methods),
         {dataset.name: part},

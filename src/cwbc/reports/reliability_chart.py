@@ -13,9 +13,7 @@ from cwbc.results.intervals import band, bands
 from cwbc.system.formatting import listed, score
 
 
-def reliability_chart(
-    methods: Methods, names: Sequence[str] = (), title: str = "Achieved vs. target return"
-) -> Chart:
+def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | None = None) -> Chart:
     """Achieved vs. target return with bands over seeds, above the dataset's returns."""
     first, *_ = methods.values()
     dataset, sweeps = first.dataset, [method.sweep for method in methods.values()]
@@ -26,11 +24,12 @@ def reliability_chart(
     returns = [*(sweep.means.ravel() for sweep in sweeps), np.array([dataset.lowest, dataset.best])]
     limits = padded(np.concatenate(returns), 0.08)
     low, high = dataset.task.normalize(np.array(limits)).tolist()
+    kind = "estimated" if dataset.is_estimated else "achieved"
     achieved = Panel(
-        Axis("achieved return", limits=limits),
+        Axis(f"{kind} return", limits=limits),
         [Curve(sweep.method, sweep.targets, *band(sweep.means)) for sweep in sweeps],
         right=Axis("normalized score", limits=(low, high), written=lambda value: f"score {score(value)}"),
-        diagonal="achieved = target",
+        diagonal=f"{kind} = target",
     )
     counts = dataset.histogram_counts
     histogram = Panel(
@@ -40,9 +39,10 @@ def reliability_chart(
     )
     flat = [sweep.method for sweep in sweeps if not sweep.takes_target]
     caption = [bands({len(sweep.seeds) for sweep in sweeps})]
+    caption += ["Returns are estimated with a model of the data."] if dataset.is_estimated else []
     caption += [f"Flat lines: {listed(flat)} take{'s' * (len(flat) == 1)} no target."] if flat else []
     return Chart(
-        title,
+        title or f"{kind.capitalize()} vs. target return",
         Axis("target return", limits=padded(np.concatenate(targets), 0.02)),
         [achieved, histogram],
         looks_of(list(methods), names),

@@ -14,7 +14,7 @@ from cwbc.reports.chart import Chart
 from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
 from cwbc.reports.page import Sections, block, page_html
 from cwbc.reports.png import picture
-from cwbc.reports.showing import scores_table, targets_table
+from cwbc.reports.showing import estimates_table, scores_table, targets_table
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evaluated import Methods
 from cwbc.runs.run_directory import PAGE, SUMMARY
@@ -66,6 +66,9 @@ class DatasetPart:
             blocks += [] if self.scores in but else [block("table", self.scores)]
             targets = block("table", targets_table(self.methods, self.names))
             blocks.append(block("folded", "Scores at every target return", [targets]))
+            if any(method.estimates for method in self.methods.values()):
+                estimates = block("table", estimates_table(self.methods, self.names))
+                blocks.append(block("folded", "Both estimates of the return at every target", [estimates]))
         about = {
             "name": name,
             "environment": dataset.environment or "unknown",

@@ -196,3 +196,24 @@ def targets_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
         rows.append(TableRow(words, [TableCell(*curve.get(target, ())) for curve in curves], tags=named))
     columns = [TableColumn(name, series=name) for name in methods]
     return ReportTable("target return", columns, rows, looks_of(list(methods), names), heat=True)
+
+
+def estimates_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
+    """Both estimates of the return at every target, and the support, of an offline evaluation."""
+    columns, cells = list[TableColumn](), dict[float, list[TableCell]]()
+    for name, method in methods.items():
+        if (estimates := method.estimates) is None:
+            continue
+        whats = {"model of the data": amount, "fitted Q evaluation": amount, "support": percent}
+        columns += [TableColumn(name, what, written, series=name) for what, written in whats.items()]
+        for point in method.points:
+            target = -math.inf if math.isnan(point.target) else point.target
+            known = estimates.at(point.target) or (math.nan, math.nan)
+            row = cells.setdefault(target, [TableCell()] * (len(columns) - 3))
+            row += [TableCell()] * (len(columns) - 3 - len(row))
+            row += [TableCell(*point.achieved), *map(TableCell, known)]
+    rows = []
+    for target in sorted(cells):
+        words = "takes no target" if math.isinf(target) else amount(target)
+        rows.append(TableRow(words, cells[target] + [TableCell()] * (len(columns) - len(cells[target]))))
+    return ReportTable("target return", columns, rows, looks_of(list(methods), names))

@@ -17,12 +17,14 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import CurvePoint, EvaluatedMethod, Methods
 from cwbc.results.intervals import LEAST
 from cwbc.results.sweeps import is_beyond
-from cwbc.system.formatting import PERCENT, amount, listed, retention_percent, score
+from cwbc.system.formatting import PERCENT, amount, listed, percent, retention_percent, score
 
 CLOSE = 5.0  # points of score that a target within the data, or a more reliable method, may cost
 ALIKE = 0.1  # OOD retentions that differ by less do not decide
 FLAT = 0.2  # of the range of targets: a policy with a smaller range of returns does not follow them
 MISSED = 10.0  # points of score: the calibration error of a policy that does not follow its target
+APART = 0.15  # of the range of returns: estimates that differ by more disagree
+SUPPORTED = 0.7  # of the steps: fewer that are like logged ones are worth a caveat (of logged ones, 95 % are)
 COLLAPSED = 0.8  # of the recommended score: less at a higher target is worth a caveat
 
 Points = Mapping[str, CurvePoint]  # by method: the one to act at
@@ -37,6 +39,7 @@ class Recommendation:
     point: CurvePoint  # of the method's curve
     deploy: bool  # False: even this is worse than the data
     caveats: tuple[str, ...]
+    estimated: bool = False  # the returns are, without a simulator
 
     def sentence(self) -> str:
         """Method, target, expected return and its interval."""
@@ -47,7 +50,8 @@ class Recommendation:
         achieved = f"{amount(value)}{interval} (score {score(scored.value)})"
         if not self.deploy:
             return f"No policy to deploy. The best one, {self.method}{given}, achieves {achieved}."
-        return f"Use {self.method}{given}: expected return {achieved}."
+        kind = "estimated" if self.estimated else "expected"
+        return f"Use {self.method}{given}: {kind} return {achieved}."
 
     def to_json(self) -> dict[str, Any]:
         """For summary.json."""
@@ -69,6 +73,7 @@ def recommend(methods: Methods) -> Recommendation | None:
     if _score(point) < mean:
         caveats.append(f"The dataset's mean return is higher: {amount(dataset.mean_return)}.")
     caveats += _of_units(curve, dataset)
+    caveats += _of_estimates(point, method)
     if seeds < LEAST:
         caveats.append(f"{'One seed' if seeds == 1 else 'Two seeds'}: too few seeds for an interval.")
     caveats += _of_rivals(name, points, methods)
@@ -77,7 +82,7 @@ def recommend(methods: Methods) -> Recommendation | None:
         caveats.append("Its training ended with warnings.")
     # Worse than the data on average, beyond seed noise.
     high = point.score.high if math.isfinite(point.score.high) else _score(point) + CLOSE
-    return Recommendation(name, point, high >= mean, tuple(caveats))
+    return Recommendation(name, point, high >= mean, tuple(caveats), dataset.is_estimated)
 
 
 def _point(curve: Sequence[CurvePoint], best: float) -> CurvePoint:
@@ -121,6 +126,22 @@ def _of_units(curve: Sequence[CurvePoint], data: DatasetSummary) -> list[str]:
         return []
     doubt = "are rewards, observations and actions in the units of the logs?"
     return [f"Every achieved return is {where}: {doubt}"]
+
+
+def _of_estimates(point: CurvePoint, method: EvaluatedMethod) -> list[str]:
+    """What the second estimate and the support say about an estimated return."""
+    if method.estimates is None or (known := method.estimates.at(point.target)) is None:
+        return []
+    value, low, high = point.achieved
+    fitted, dataset = amount(known.fitted), method.dataset
+    room = max(high - low if math.isfinite(high - low) else 0.0, APART * (dataset.best - dataset.lowest))
+    if abs(known.fitted - value) > room:
+        caveats = [f"The two estimates disagree: fitted Q evaluation says {fitted}. Trust neither."]
+    else:
+        caveats = [f"Fitted Q evaluation, a second estimate, says {fitted}."]
+    if known.support < SUPPORTED:
+        caveats.append(f"Only {percent(known.support)} of its steps are like logged ones.")
+    return caveats
 
 
 def _of_rivals(name: str, points: Points, methods: Methods) -> list[str]:

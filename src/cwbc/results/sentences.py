@@ -65,6 +65,16 @@ def _overlap_in_words(found: Mapping[str, Estimate], scores: Mapping[str, float]
     return f"; the 95{PERCENT} intervals of {', of '.join(named)} overlap"
 
 
+def estimated_in_words(methods: Methods) -> list[str]:
+    """The remark that returns are estimates; nothing where they were simulated."""
+    if not next(iter(methods.values())).dataset.is_estimated:
+        return []
+    return [
+        "Returns are estimated offline, with a model of the logged data: no simulator or real system "
+        "confirmed them."
+    ]
+
+
 def same_targets(methods: Methods) -> bool:
     """Whether all that take a target were evaluated at the same ones, so that all numbers are comparable."""
     sweeps = [method.sweep for method in methods.values() if method.sweep.takes_target]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cwbc.core.diagnostics import training_warnings
+from cwbc.core.simulation import is_offline
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.estimates import Estimates
 from cwbc.results.sweeps import Sweep, read_results
@@ -192,9 +193,11 @@ class RunDirectory:
 
     def evaluate_command(self) -> str:
         """The command line that evaluates the run."""
-        environment = self.config()["dataset"]["environment"] or self.evaluated_in() or "ID"
+        environment = self.config()["dataset"]["environment"] or self.evaluated_in()
+        if environment is None or is_offline(environment):
+            return shlex.join(["cwbc", "evaluate", str(self.path), "--offline"])
         # An environment in the run's files is used without --env only if it needs no import.
-        option = ["--env", environment] if environment == "ID" or ":" in environment else []
+        option = ["--env", environment] if ":" in environment else []
         return shlex.join(["cwbc", "evaluate", str(self.path), *option])
 
     def evaluated_with(self) -> dict[str, str]:
