@@ -82,6 +82,7 @@ class FittedEvaluation(Learner):
     slow_rate: float = 0.02
     center: float = 0.0  # mean reward per step, fitted to the data
     range: float = 0.0  # of returns, fitted to the data
+    rewards: tuple[float, float] = (0.0, 0.0)  # min and max, fitted to the data
 
     @property
     def looks_back(self) -> bool:
@@ -105,6 +106,8 @@ class FittedEvaluation(Learner):
             "targets": [target / self.range for target in self.targets],
             "places": [(target - low) / spread for target in self.targets],
             "center": self.center / self.range,
+            "lowest": min(self.rewards[0], 0.0) / self.range,
+            "highest": max(self.rewards[1], 0.0) / self.range,
         }
         return {name: jnp.asarray(value, jnp.float32) for name, value in values.items()}
 
@@ -115,7 +118,8 @@ class FittedEvaluation(Learner):
     def fit(self, data: Trajectories) -> FittedEvaluation:
         spread = (data.best - data.lowest) or abs(data.best) or 1.0
         center = float(data.rewards.mean(dtype=np.float64))
-        return dataclasses.replace(self, center=center, range=spread)
+        rewards = float(data.rewards.min()), float(data.rewards.max())
+        return dataclasses.replace(self, center=center, range=spread, rewards=rewards)
 
     def window(self, training: Training) -> int:
         return max(2, training.context) if self.looks_back else 2
@@ -123,7 +127,9 @@ class FittedEvaluation(Learner):
     def step_columns(self, data: Trajectories) -> dict[str, NDArray[Any]]:
         logged = (data.returns_to_go / self.range).astype(np.float32)
         own = critics.transition_columns(data, 1 / self.range) | {"logged": logged}
-        return self.policy.step_columns(data) | own
+        # After the last step of the horizon there is nothing to earn, even where it was not logged as an end.
+        ends = own.pop("terminated") | (data.timesteps == data.horizon - 1)
+        return self.policy.step_columns(data) | own | {"ends": ends}
 
     def episode_columns(self, data: Trajectories) -> dict[str, NDArray[Any]]:
         zero = np.zeros((), np.int64)
@@ -165,7 +171,7 @@ class FittedEvaluation(Learner):
         )
         if not self.looks_back:
             history = jax.tree.map(lambda x: x[:, 1:], history)
-        terminated, valid = columns.extra["terminated"][:, step], mask[:, step]
+        ends, valid = columns.extra["ends"][:, step], mask[:, step]
         return EvaluationBatch(
             now=situation(step),
             later=situation(step + 1),
@@ -174,8 +180,8 @@ class FittedEvaluation(Learner):
             actions=columns.actions[:, step],
             rewards=columns.extra["rewards"][:, step],
             returns_to_go=logged[:, step],
-            continues=1.0 - terminated,
-            weights=mean_weights(valid & (mask[:, step + 1] | terminated)),
+            continues=1.0 - ends,
+            weights=mean_weights(valid & (mask[:, step + 1] | ends)),
         )
 
     def update(self, spec: PolicySpec, training: Training, numbers: Any) -> Update:
@@ -199,8 +205,9 @@ class FittedEvaluation(Learner):
         history = dataclasses.replace(history, actions=spec.actions.encode(history.actions))
         actions = self.policy.act(spec, state.policy, history, batch.step)
         later = self.values(state.slow, spec, batch.later, actions, numbers)
-        is_over = batch.now.timesteps + 1 >= spec.horizon
-        return batch.rewards + batch.continues * jnp.where(is_over, 0.0, later)
+        goals = batch.rewards + batch.continues * later
+        left = spec.horizon - batch.now.timesteps
+        return jnp.clip(goals, left * numbers["lowest"], left * numbers["highest"])
 
     def loss(
         self,

@@ -20,7 +20,7 @@ from cwbc.system.formatting import csv_text
 _COLUMNS = ("seed", "target", "fitted_return", "support")
 
 
-class Estimate(NamedTuple):
+class TargetEstimate(NamedTuple):
     """At one target, means over seeds."""
 
     fitted: float  # return, by fitted Q evaluation
@@ -36,11 +36,13 @@ class Estimates:
     fitted: NDArray[np.float64]  # [seed, target] expected returns
     support: NDArray[np.float64]  # [seed, target] fractions of the steps that are like logged ones
 
-    def at(self, target: float) -> Estimate | None:
+    def at(self, target: float) -> TargetEstimate | None:
         """The means over seeds at a target; None where they are not known."""
         for column, known in enumerate(self.targets.tolist()):
             if math.isnan(known) or same_target(known, target):
-                return Estimate(float(self.fitted[:, column].mean()), float(self.support[:, column].mean()))
+                return TargetEstimate(
+                    float(self.fitted[:, column].mean()), float(self.support[:, column].mean())
+                )
         return None
 
     def to_json(self) -> dict[str, Any]:
