@@ -7,7 +7,7 @@ import numpy as np
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.formats.arrays import from_arrays
 
-STEPS, EDGE = 6, 1.5  # of an episode; where it terminates
+STEPS, EDGE = 6, 1.1  # of an episode; where it terminates
 
 
 def drifting_data(episodes: int = 200) -> Trajectories:
