@@ -12,10 +12,11 @@ from typing import Any, Literal
 from cwbc import envs
 from cwbc.core.device import Place, default_precision, default_preset
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
+from cwbc.core.simulation import is_offline
 from cwbc.core.tasks import task_for
 from cwbc.core.training_loop import Interrupted
 from cwbc.core.trajectories import Trajectories
-from cwbc.data import activity, compatibility, read
+from cwbc.data import activity, compatibility, load, read
 from cwbc.grids import ray_engine
 from cwbc.grids.cells import Cell, several
 from cwbc.grids.engine import Options, shown
@@ -24,6 +25,7 @@ from cwbc.grids.outcomes import Results
 from cwbc.grids.preparation import ROOT
 from cwbc.results.sweeps import Sweep
 from cwbc.runs import evaluating
+from cwbc.runs.offline import TRAINING, offline_data
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
@@ -99,6 +101,7 @@ def evaluate(
     *,
     episodes: int = 10,
     seed: int = 0,
+    offline: Trajectories | str | os.PathLike[str] | None = None,
 ) -> Sweep:
     """Evaluate policies (or those of a run directory) at every target return; by default the paper's sweep.
 
@@ -109,21 +112,32 @@ def evaluate(
             after another, and which is left open; or a function that makes a new one for each episode, which
             then run side by side. By default the dataset's id; one with a module has to be given again.
         targets: none, [], evaluates methods that choose their target (+q) once, without one.
+        offline: logged data, with a model of which the returns are estimated instead of simulated.
     """
     evaluated = None
     if not isinstance(policies, Policies):
         evaluated = RunDirectory(Path(policies)).evaluated_in()
         policies = Policies.load(policies)
     about = policies.about
+    if offline is not None:
+        if environment is not None:
+            raise InputError("offline evaluation uses no environment; give one of the two")
+        task = task_for(about.get("environment"), about["lowest_return"], about["best_return"])
+        wanted = task.targets(about["best_return"]) if targets is None else targets
+        return _evaluated_offline(policies, offline, wanted, episodes, seed)
     if environment is None:
         environment = about.get("environment") or evaluated
+    if isinstance(environment, str) and is_offline(environment):
+        raise InputError("the run was evaluated offline; give offline=DATASET, or an environment")
     elif isinstance(environment, str):
         envs.allow(environment)
     elif not callable(environment) and not envs.takes_turns(environment):
         wanted = "a Gymnasium id, a gymnasium.Env or a function that makes one"
         raise InputError(f"environment must be {wanted}; got a {type(environment).__name__}")
     if environment is None or environment == "":
-        raise InputError("the dataset names no environment; give one, such as environment='Hopper-v5'")
+        raise InputError(
+            "the dataset names no environment; give one, such as environment='Hopper-v5', or offline=DATASET"
+        )
     if targets is None:
         name = envs.name_of(environment) or about.get("environment")
         task = task_for(name, about["lowest_return"], about["best_return"])
@@ -131,6 +145,22 @@ def evaluate(
     design, console = policies.spec, PlainConsole(stderr=True)
     with progress(console, f"evaluating {design.method.name}", design.horizon, "steps") as update:
         return evaluating.evaluate(policies, environment, targets, episodes, seed, update)
+
+
+def _evaluated_offline(
+    policies: Policies,
+    dataset: Trajectories | str | os.PathLike[str],
+    targets: Sequence[float],
+    episodes: int,
+    seed: int,
+) -> Sweep:
+    data, console = dataset if isinstance(dataset, Trajectories) else load(dataset), PlainConsole(stderr=True)
+    with progress(console, "learning a model of the data", TRAINING.steps, "steps") as update:
+        known = offline_data(data, progress=update)
+    with progress(
+        console, f"evaluating {policies.spec.method.name}", policies.spec.horizon, "steps"
+    ) as update:
+        return evaluating.evaluate_offline(policies, known, targets, episodes, seed, update)[0]
 
 
 def run(

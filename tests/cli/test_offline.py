@@ -1,0 +1,84 @@
+"""Own data without a simulator: from a CSV file to a report, a recommendation and a policy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import TINY, run
+from drifting import STEPS, drifting_data
+
+import cwbc
+from cwbc.core.methods import Training
+from cwbc.runs import offline
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(offline, "TRAINING", Training(40, batch_size=32))
+    monkeypatch.setattr(offline, "VALUES", Training(20, batch_size=32))
+    monkeypatch.setattr("cwbc.grids.engine.TRAINING", Training(40, batch_size=32))
+    monkeypatch.chdir(tmp_path)
+
+
+def walk(path: Path) -> Path:
+    """The walk as a CSV file."""
+    data, rows = drifting_data(30), ["episode,observation,action,reward,terminated,truncated"]
+    episodes = np.repeat(np.arange(data.episodes), data.lengths)
+    for row in range(data.steps):
+        episode = episodes[row]
+        is_last = row == data.starts[episode] + data.lengths[episode] - 1
+        over = bool(data.terminated[episode] and is_last)
+        numbers = (data.observations[row, 0], data.actions[row, 0], data.rewards[row])
+        rows.append(
+            ",".join([str(episode), *map(str, numbers), str(int(over)), str(int(is_last and not over))])
+        )
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_from_a_table_to_a_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, out = walk(tmp_path / "walk.csv"), tmp_path / "out"
+    assert run("compare", data, "bc", "rvs", *TINY, "--out", out) == 0
+    printed = capsys.readouterr()
+    assert "no environment: returns are estimated with a model of the data" in printed.err
+    assert "Returns are estimated offline" in printed.out
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["dataset"]["environment"] == "offline"
+    method = summary["methods"]["rvs"]
+    assert len(method["offline"]["support"]) == len(method["curve"])
+    assert "estimated return" in (out / "report.html").read_text()
+    assert len(list((out / "offline").iterdir())) == 1  # one model for both methods
+    assert cwbc.Policy.load(out / "rvs").spec.horizon == STEPS
+
+    assert run("recommend", out) == 0
+    assert "confirmed" in capsys.readouterr().out
+    assert run("recommend", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["method"] in ("bc", "rvs")
+
+    before = (out / "rvs" / "results.csv").read_bytes()
+    assert run("compare", data, "bc", "rvs", *TINY, "--out", out) == 0  # nothing is done again
+    assert "already evaluated" in capsys.readouterr().err
+    assert run("evaluate", out / "rvs", "--offline", "--episodes", "3", "--overwrite") == 0
+    assert not (out / "rvs" / "offline").exists()  # the comparison's model
+    assert (out / "rvs" / "results.csv").read_bytes() != before
+
+
+def test_a_trained_run_is_evaluated_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, out = walk(tmp_path / "walk.csv"), tmp_path / "run"
+    training = [option for option in TINY if "episodes" not in option]
+    assert run("train", data, "rvs", *training, "--out", out) == 0
+    assert "--offline" in capsys.readouterr().err  # the next command
+    assert run("evaluate", out) == 2
+    assert "or --offline" in capsys.readouterr().err
+    assert run("evaluate", out, "--offline", "--env", "CartPole-v1") == 2
+    data.rename(tmp_path / "moved.csv")
+    assert run("evaluate", out, "--offline") == 2
+    other = walk(tmp_path / "other.csv")
+    other.write_text("\n".join(other.read_text().splitlines()[:-6]) + "\n")
+    assert run("evaluate", out, "--offline", "--dataset", other) == 2
+    assert "is not the data that" in capsys.readouterr().err
+    assert run("evaluate", out, "--offline", "--dataset", tmp_path / "moved.csv", "--episodes", "2") == 0
+    assert (out / "estimates.csv").exists()
