@@ -123,12 +123,12 @@ def evaluate(
         if environment is not None:
             raise InputError("offline evaluation uses no environment; give one of the two")
         task = task_for(about.get("environment"), about["lowest_return"], about["best_return"])
-        wanted = task.targets(about["best_return"]) if targets is None else targets
-        return _evaluated_offline(policies, offline, wanted, episodes, seed)
+        sweep = task.targets(about["best_return"]) if targets is None else targets
+        return _evaluated_offline(policies, offline, sweep, episodes, seed)
     if environment is None:
         environment = about.get("environment") or evaluated
-    if isinstance(environment, str) and is_offline(environment):
-        raise InputError("the run was evaluated offline; give offline=DATASET, or an environment")
+        if environment is not None and is_offline(environment):
+            raise InputError("the run was evaluated offline; give offline=DATASET, or an environment")
     elif isinstance(environment, str):
         envs.allow(environment)
     elif not callable(environment) and not envs.takes_turns(environment):

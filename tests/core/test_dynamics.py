@@ -47,7 +47,7 @@ def stepped(places: list[float], actions: list[float]) -> tuple[NDArray[Any], ND
     simulator._timesteps[:] = 3
     outcome = simulator.step(rows, np.repeat(np.array(actions, np.float32), often)[:, None])
     parts = (outcome.observations[:, 0], outcome.rewards, outcome.terminated)
-    return tuple(part.reshape(len(places), often).mean(axis=1) for part in parts)  # type: ignore[return-value]
+    return tuple(part.reshape(len(places), often).mean(axis=1) for part in parts)
 
 
 def test_the_dynamics_are_learned() -> None:

@@ -154,7 +154,7 @@ _VALUE_BASED: Mapping[str, Training] = {
 }
 _LEARNERS: tuple[type[Any], ...] = (Cloning, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice)
 # By their names in JSON.
-LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*_LEARNERS, Dynamics)}
+LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in _LEARNERS + (Dynamics,)}
 # What methods are made of: these fields, and those of their parts, are hyper-parameters.
 CHOICES: tuple[type[Any], ...] = (Training, *_LEARNERS, *map(type, _WEIGHTINGS.values()))
 

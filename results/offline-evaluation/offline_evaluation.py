@@ -1,0 +1,173 @@
+"""Offline estimates of returns beside simulated ones: `python offline_evaluation.py FOLDER [DATASET ...]`.
+
+FOLDER gets returns.csv, one row per dataset, method, seed and target; datasets and methods that are there
+already are skipped. Then the table is printed.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from scipy import stats
+
+import cwbc
+from cwbc.results.intervals import interval
+from cwbc.runs.evaluating import evaluate_offline
+from cwbc.runs.offline import offline_data
+
+ROBOTS = [f"cwbc/{robot}/{quality}-v0" for quality in ("medium-replay", "medium", "medium-expert")
+          for robot in ("hopper", "halfcheetah", "walker2d")]  # fmt: skip
+METHODS, SEEDS, STEPS, EPISODES = ("bc", "rvs", "rvs+cwbc", "td3bc"), 3, 4_000, 10
+COLUMNS = ("dataset", "method", "seed", "target", "simulated", "model", "fitted", "support")
+
+
+class Shop(gymnasium.Env[np.ndarray, Any]):
+    """Sixty days of orders; profit in plain money."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = spaces.Box(0, 60, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self._day, self._stock, self._demand = 0, float(self.np_random.integers(30)), 20.0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        order = float(np.clip(action, 0, 60).item())
+        self._demand = float(self.np_random.poisson(20 + 8 * self._season()))
+        sold = min(self._stock + order, self._demand)
+        self._stock = min(self._stock + order - sold, 150)
+        profit = 2 * sold - order - 0.15 * self._stock - (self._demand - sold) - 2 * (order > 0.5)
+        self._day += 1
+        return self._seen(), profit, False, self._day == 60, {}
+
+    def _season(self) -> float:
+        return float(np.sin(2 * np.pi * self._day / 7))
+
+    def _seen(self) -> np.ndarray:
+        return np.array([self._stock, self._demand, self._season()], np.float32)
+
+
+def shop_data() -> cwbc.Trajectories:
+    """300 episodes of clerks who each order up to a level of their own, some of them wildly."""
+    random = np.random.default_rng(0)
+
+    def clerk() -> Any:
+        level, noise, care = random.uniform(0, 70), random.uniform(0, 12), random.uniform(0, 12)
+        return lambda seen: np.clip([level + care * seen[2] - seen[0] + random.normal(0, noise)], 0, 60)
+
+    return logged("shop", Shop(), clerk, 300, random, 60)
+
+
+def cartpole_data() -> cwbc.Trajectories:
+    """300 episodes of controllers with random weights, each with its own fraction of random actions."""
+    random = np.random.default_rng(0)
+
+    def controller() -> Any:
+        weights, noise = random.uniform([-0.3, -0.3, 0, 0], [0.5, 0.5, 1.5, 1.5]), random.uniform(0, 0.6)
+        return lambda seen: int(random.integers(2) if random.uniform() < noise else weights @ seen > 0)
+
+    return logged("cartpole", gymnasium.make("CartPole-v1").unwrapped, controller, 300, random, 200)
+
+
+def logged(
+    name: str, environment: Any, behaviour: Any, episodes: int, random: Any, limit: int
+) -> cwbc.Trajectories:
+    rows = []
+    for _ in range(episodes):
+        act = behaviour()
+        seen, _ = environment.reset(seed=int(random.integers(2**31)))
+        for step in range(limit):
+            action = act(seen)
+            after, reward, terminated, *_ = environment.step(action)
+            rows.append((seen, action, reward, terminated, step == limit - 1))
+            seen = after
+            if terminated:
+                break
+    observations, actions, rewards, terminated, truncated = (np.array(x) for x in zip(*rows, strict=True))
+    over = terminated.astype(bool)
+    return cwbc.from_arrays(name, observations, actions, rewards, over, truncated & ~over, time_limit=limit)
+
+
+def cartpole() -> Any:
+    return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 200)
+
+
+OWN = {
+    "shop": (shop_data, lambda: gymnasium.wrappers.TimeLimit(Shop(), 60)),
+    "cartpole": (cartpole_data, cartpole),
+}
+
+
+def compare(path: Path, name: str) -> None:
+    """Add the rows of a dataset."""
+    known = {(row["dataset"], row["method"]) for row in read(path)}
+    if all((name, method) in known for method in METHODS):
+        return
+    make, environment = OWN.get(name, (None, None))
+    data = cwbc.load(name) if make is None else make()
+    offline = offline_data(data)
+    targets = np.linspace(data.lowest, 2 * data.best - data.lowest, 9).tolist()
+    for method in METHODS:
+        if (name, method) in known or (method == "td3bc" and data.discrete):
+            continue
+        policies = cwbc.train(data, method, preset="small", seeds=SEEDS, steps=STEPS)
+        true = cwbc.evaluate(policies, environment, targets, episodes=EPISODES)
+        sweep, estimates = evaluate_offline(policies, offline, targets, EPISODES)
+        with path.open("a", newline="") as file:
+            writer = csv.writer(file)
+            if not known and file.tell() == 0:
+                writer.writerow(COLUMNS)
+            for row, seed in enumerate(true.seeds.tolist()):
+                for place, target in enumerate(true.targets.tolist()):
+                    numbers = (true.means, sweep.means, estimates.fitted, estimates.support)
+                    writer.writerow((name, method, seed, target, *(f"{x[row, place]:.6g}" for x in numbers)))
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.open())) if path.exists() else []
+
+
+def show(path: Path) -> None:
+    """Print the table: how estimates rank methods and targets, what choosing by them costs, their errors."""
+    rows = read(path)
+    print("| dataset | estimate | rank correlation | regret | mean abs. error | within the 95 % interval |")
+    print("|---|---|---|---|---|---|")
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        mine = [row for row in rows if row["dataset"] == name]
+        points: dict[tuple[str, str], list[dict[str, str]]] = {}
+        for row in mine:
+            points.setdefault((row["method"], row["target"]), []).append(row)
+
+        def means(column: str, points: Any = points) -> np.ndarray:
+            return np.array([np.mean([float(row[column]) for row in of]) for of in points.values()])
+
+        true = means("simulated")
+        spread = true.max() - true.min()
+        for column in ("model", "fitted"):
+            found = means(column)
+            inside = []
+            for at, of in zip(true, points.values(), strict=True):
+                _, low, high = interval(np.array([[float(row[column])] for row in of]))
+                inside.append(low[0] <= at <= high[0])
+            rank = stats.spearmanr(found, true).statistic
+            regret = (true.max() - true[found.argmax()]) / spread
+            error = np.abs(found - true).mean() / spread
+            numbers = (
+                f"{rank:.2f} | {100 * regret:.0f} % | {100 * error:.0f} % | {100 * np.mean(inside):.0f} %"
+            )
+            print(f"| {name} | {column} | {numbers} |")
+
+
+if __name__ == "__main__":
+    folder, *names = sys.argv[1:]
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for dataset in names or [*OWN, *ROBOTS]:
+        compare(Path(folder) / "returns.csv", dataset)
+    show(Path(folder) / "returns.csv")
