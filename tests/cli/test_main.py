@@ -305,7 +305,7 @@ def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFi
     assert "bc: already trained" in message.err
     # It takes no target: two seeds with two episodes each, whatever the sweep.
     assert "bc: unconditioned, 4 episodes" in message.err
-    assert " bc, which takes no target" in " ".join(message.out.split())
+    assert " bc, without a target" in " ".join(message.out.split())
     rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
     assert [row["target"] for row in rows] == [""] * 4
     assert run("compare", dataset, "bc", *TINY, "--out", out, f"--env={ENVIRONMENT}", "--targets=1") == 0

@@ -231,13 +231,13 @@ def test_methods_with_and_without_a_target_are_reported_together(
     finish(out / "bc", "bc", 6.0)  # at no target
     assert run("report", out, "--fail-under=rvs+cwbc:ood_retention=0.9,at_best_plus_range=20") == 0
     said = capsys.readouterr().out
-    assert "bc takes no target and scores 60.0." in " ".join(said.split())
+    assert "bc has no target and scores 60.0." in " ".join(said.split())
     methods = json.loads((out / "summary.json").read_text())["methods"]
     assert methods["bc"]["ood_retention"] is None
     assert methods["bc"]["best_point"] == {"target": None, "value": 60.0, "low": 60.0, "high": 60.0}
     assert "bc,0,,0,6.0,60.0,1" in (out / "results.csv").read_text()
     assert run("report", out, "--fail-under=bc:ood_retention=0.9") == 2
-    assert "bc takes no target, so there is no ood_retention to limit" in capsys.readouterr().err
+    assert "bc has no target, so there is no ood_retention to limit" in capsys.readouterr().err
 
 
 def test_a_limit_on_an_expert_that_is_not_published_is_refused(

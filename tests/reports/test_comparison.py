@@ -181,9 +181,9 @@ FAR = "At twice the expert return, "
         ({"dt": measured(float("nan"), targets=(7.0,))}, "No score could be evaluated."),
         (
             {"bc": measured(3.0, targets=(np.nan,)), "rvs": measured(4.0, 1.0, 2.0)},
-            FAR + "OOD retention is 50 % for rvs. bc takes no target and scores 15.0.",
+            FAR + "OOD retention is 50 % for rvs. bc has no target and scores 15.0.",
         ),
-        ({"bc": measured(3.0, targets=(np.nan,))}, "bc takes no target and scores 15.0."),
+        ({"bc": measured(3.0, targets=(np.nan,))}, "bc has no target and scores 15.0."),
     ],
 )
 def test_the_headline_tells_the_finding(methods: dict[str, EvaluatedMethod], expected: str) -> None:
@@ -249,10 +249,10 @@ def test_training_warnings_stand_above_the_caveats() -> None:
 def test_a_method_that_takes_no_target_has_a_row_and_no_rank() -> None:
     shown = page({"bc": measured(2.0, targets=(np.nan,)), "rvs": measured(4.0, 1.0, 0.5)})
     rows = {row[0].strip(): [cell.split() for cell in row[1:]] for row in shown.rows}
-    row = rows["bc takes no target"]
+    row = rows["bc without a target"]
     assert [cell[0] for cell in row] == ["10.0", "10.0", "10.0", "10.0", "–", "–", "–"]
-    assert row[4] == ["–", "takes", "no", "target"]
-    assert rows["takes no target"] == [["10.0", "10.0", "to", "10.0"], ["–"]]
+    assert row[4] == ["–", "without", "a", "target"]
+    assert rows["without a target"] == [["10.0", "10.0", "to", "10.0"], ["–"]]
     assert rows["5 dataset's best"][0] == ["–"]
     assert "different targets" not in shown.text
 

@@ -153,7 +153,7 @@ def test_without_a_published_expert_no_file_names_one(tmp_path: Path) -> None:
     console.print(summary_table(methods))
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
-    assert "takes no target" in shown
+    assert "without a target" in shown
     assert "not defined" in shown
     names = {"results.csv", "summary.json", "scores.md", "scores.csv", "report.html"}
     assert {path.name for path in tmp_path.iterdir() if path.suffix != ".png"} == names

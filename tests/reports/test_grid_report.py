@@ -414,11 +414,11 @@ def test_a_method_that_takes_no_target_is_not_ranked_by_retention(tmp_path: Path
             once = dataclasses.replace(each.sweep, targets=np.array([np.nan]), **first)
             outcomes[number] = dataclasses.replace(each, sweep=once)
     summary, page = reported(outcomes, tmp_path)
-    assert "OOD retention is 100\u00a0% for cwbc, 0\u00a0% for rvs. bc takes no target" in summary["headline"]
+    assert "OOD retention is 100\u00a0% for cwbc, 0\u00a0% for rvs. bc has no target" in summary["headline"]
     rows = {row["method"]: row for row in named_returns(tmp_path)}
     assert (rows["bc"]["OOD retention"], rows["cwbc"]["OOD retention"]) == ("", "1.0")
     assert rows["bc"]["1× expert"] == rows["bc"]["2× expert"] != ""
-    assert "Flat lines: bc takes no target." in page.text
+    assert "Flat lines: bc has no target." in page.text
     assert "A dash stands for" not in page.text
     seeds = csv.DictReader((tmp_path / "out" / "seeds.csv").read_text().splitlines())
     assert {row["target"] for row in seeds if row["method"] == "bc"} == {""}

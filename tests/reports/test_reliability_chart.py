@@ -89,7 +89,7 @@ def test_two_seeds_are_shown_as_they_are_and_said_to_be_few() -> None:
 def test_a_method_that_takes_no_target_is_a_flat_line() -> None:
     chart = reliability_chart(evaluated([SWEEPS[0], once("bc", 690.0, 700.0, 710.0)], DATASET))
     read = Read(html(chart))
-    assert "Flat lines: bc takes no target." in read.text
+    assert "Flat lines: bc has no target." in read.text
     (data,) = read.data
     assert [place for place, _ in data["stops"]] == list(TARGETS)  # and not the ends of the axis
     assert [values[:2] for values in data["series"][1]["values"]] == [[700.0, "700"]] * 3

@@ -99,7 +99,7 @@ def test_the_overlap_with_several_others_is_said() -> None:
 
 def test_a_method_without_a_target_may_be_the_best() -> None:
     found = recommended(bc=once(97.0), rvs=sweep(*FOLLOWS))
-    assert found.sentence().startswith("Use bc, which takes no target: expected return 97, 95")
+    assert found.sentence().startswith("Use bc, without a target: expected return 97, 95")
     assert found.caveats == ()
     assert recommended(bc=once(80.0), rvs=sweep(*FOLLOWS)).method == "rvs"
 
@@ -126,7 +126,7 @@ def test_a_flat_curve_does_not_follow_its_target() -> None:
 def test_nothing_worse_than_the_data_is_recommended() -> None:
     found = recommended(rvs=sweep(*[-20.0] * 7), bc=once(30.0))
     assert not found.deploy
-    assert said(found).startswith("No policy to deploy. The best one, bc, which takes no target, achieves 30")
+    assert said(found).startswith("No policy to deploy. The best one, bc, without a target, achieves 30")
     assert "The dataset's mean return is higher: 40." in found.caveats
     # Not for certain: seeds may do that much.
     unsure = recommended(bc=once(38.0, apart=3.0))

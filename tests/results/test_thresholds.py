@@ -108,7 +108,7 @@ def test_a_limit_on_following_targets_is_not_about_methods_without_one() -> None
     assert failures([every], methods) == ["rvs: ood_retention is 0.2, below 0.75"]
     assert failures([Gate("at_twice_expert", 30.0, "bc")], methods) == ["bc: at_twice_expert is 25, below 30"]
     for gate, among in ((Gate("ood_retention", 0.75, "bc"), takes), (every, {"bc": False})):
-        with pytest.raises(InputError, match="bc takes no target, so there is no ood_retention to limit"):
+        with pytest.raises(InputError, match="bc has no target, so there is no ood_retention to limit"):
             check_methods([gate], among)
 
 

@@ -65,10 +65,11 @@ class Compare:
         if RunDirectory(root).is_run():
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
         check_place(root)
-        sweep = (plan.seeds, targets, episodes)
         cells = [
-            dataclasses.replace(
-                Cell(self.dataset, method.name, method, training, *sweep), offline=self.offline
+            Cell(
+                *(self.dataset, method.name, method, training, plan.seeds),
+                *(self.sweep.of(method, targets), episodes),
+                offline=self.offline,
             )
             for method, training in plan.methods
         ]
@@ -76,12 +77,12 @@ class Compare:
         if is_offline(prepared[0].environment):
             session.say(f"{'' if self.offline else 'no environment: '}{OFFLINE_MEANS}")
         for each in prepared:
-            memory.check_evaluation(each.spec, len(plan.seeds), len(targets), episodes)
+            memory.check_evaluation(each.spec, len(plan.seeds), len(each.targets), episodes)
         plan.check(prepared[0].dataset, {each.directory: each.spec for each in prepared})
         for each in prepared:
             steps = each.cell.training.steps
             if not (self.training.overwrite or each.run.trains_on(steps)):  # which moves its evaluation
-                each.run.check_results(each.environment, targets, episodes)
+                each.run.check_results(each.environment, each.targets, episodes)
         finished = [each.directory for each in prepared if each.is_finished()]
         for each in prepared:
             show_resuming(each.cell.label, each.directory, each.cell.training.steps, session)

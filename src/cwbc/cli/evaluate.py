@@ -24,6 +24,7 @@ from cwbc.cli.options import (
 )  # fmt: skip
 from cwbc.cli.session import Session
 from cwbc.core.device import use_device
+from cwbc.core.methods import method_from_json
 from cwbc.core.simulation import is_offline, offline
 from cwbc.core.tasks import task_for
 from cwbc.data import read
@@ -33,7 +34,7 @@ from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.finished import find_runs
 from cwbc.runs.offline import TRAINING, OfflineData, model_directory, offline_data
 from cwbc.runs.policies import Policies
-from cwbc.runs.run_directory import SUMMARY, RunDirectory
+from cwbc.runs.run_directory import CONFIG, SUMMARY, RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.progress import progress
@@ -89,7 +90,9 @@ class Evaluate:
             hint = "give --env ID, or --offline to estimate returns with a model of the data"
             raise InputError(f"{run.path} names no environment to act in; {hint}")
         task = task_for(environment, dataset.lowest, dataset.best)
-        protocol = (environment, *self.sweep.plan(task, dataset.best))
+        targets, episodes = self.sweep.plan(task, dataset.best)
+        method = method_from_json(run.config()["method"], f"{run.path / CONFIG}, method")
+        protocol = (environment, self.sweep.of(method, targets), episodes)
         if not self.overwrite:
             run.check_results(*protocol)
         return protocol

@@ -16,6 +16,7 @@ from cwbc.core.options import documented, present
 from cwbc.system.errors import InputError, require
 
 if TYPE_CHECKING:
+    from cwbc.core.methods import Method
     from cwbc.core.tasks import Task
 
 Flat = arg(name="")  # the options of a group stand without its name
@@ -46,9 +47,15 @@ class SweepOptions:
     """The target returns of an evaluation."""
 
     targets: Numbers = None
-    """Target returns, comma-separated (default: the paper's sweep for the task, and the dataset's best)."""
+    """Target returns, comma-separated (default: the paper's sweep for the task, and the dataset's best; none
+    for +q, which chooses its own)."""
     episodes: Count = 10
     """Episodes per seed and target (default: 10)."""
+
+    def of(self, method: Method, targets: tuple[float, ...]) -> tuple[float, ...]:
+        """The targets of a method; one that chooses its own (+q) is given none unless the user names some."""
+        chooses = method.is_conditioned and not method.learner.needs_target
+        return () if chooses and self.targets is None else targets
 
     def plan(self, task: Task, best: float) -> tuple[tuple[float, ...], int]:
         """The target returns, and the episodes of each."""

@@ -153,8 +153,9 @@ _VALUE_BASED: Mapping[str, Training] = {
     "cql": Training(1_000_000, batch_size=256),
 }
 _LEARNERS: tuple[type[Any], ...] = (Cloning, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice)
+_DECODED: tuple[type[Any], ...] = (*_LEARNERS, Dynamics)
 # By their names in JSON.
-LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in _LEARNERS + (Dynamics,)}
+LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in _DECODED}
 # What methods are made of: these fields, and those of their parts, are hyper-parameters.
 CHOICES: tuple[type[Any], ...] = (Training, *_LEARNERS, *map(type, _WEIGHTINGS.values()))
 

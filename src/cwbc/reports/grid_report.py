@@ -163,9 +163,7 @@ def _headline(overall: Overall, labels: Sequence[str], results: Results) -> str:
 def _retention(overall: Overall, far: Mapping[str, float]) -> list[str]:
     """The OOD retention of the methods that take a target, and the scores of the others."""
     scores = {label: far[label] for label, of in overall.methods.items() if of[0].sweep.takes_target}
-    flat = [
-        f"{label} takes no target and scores {score(far[label])}." for label in far if label not in scores
-    ]
+    flat = [f"{label} has no target and scores {score(far[label])}." for label in far if label not in scores]
     if not scores:
         return flat
     fractions = overall.mean(lambda each: each.retention)

@@ -40,7 +40,9 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     flat = [sweep.method for sweep in sweeps if not sweep.takes_target]
     caption = [bands({len(sweep.seeds) for sweep in sweeps})]
     caption += ["Returns are estimated with a model of the data."] if dataset.is_estimated else []
-    caption += [f"Flat lines: {listed(flat)} take{'s' * (len(flat) == 1)} no target."] if flat else []
+    caption += (
+        [f"Flat lines: {listed(flat)} {'has' if len(flat) == 1 else 'have'} no target."] if flat else []
+    )
     return Chart(
         title or f"{kind.capitalize()} vs. target return",
         Axis("target return", limits=padded(np.concatenate(targets), 0.02)),

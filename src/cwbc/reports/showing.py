@@ -174,9 +174,9 @@ def scores_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
         if top is not None and not math.isnan(top.target):
             notes["best_point"] = f"target {amount(top.target)}"
         if metrics[marks[-1].key].is_known and not metrics["ood_retention"].is_known:
-            notes["ood_retention"] = "not defined" if method.sweep.takes_target else "takes no target"
+            notes["ood_retention"] = "not defined" if method.sweep.takes_target else "without a target"
         cells = [TableCell(*metrics[key], note=notes.get(key, "")) for key in keys]
-        rows.append(TableRow(name, cells, name, () if method.sweep.takes_target else ("takes no target",)))
+        rows.append(TableRow(name, cells, name, () if method.sweep.takes_target else ("without a target",)))
     looks = looks_of(list(methods), names)
     return ReportTable("method", [*columns, *over_all], rows, looks, title="Scores at the named targets")
 
@@ -192,7 +192,7 @@ def targets_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
     rows = []
     for target in sorted({target for curve in curves for target in curve}):
         named = tuple(mark.label for mark in marks if same_target(mark.target, target))
-        words = "takes no target" if math.isinf(target) else amount(target)
+        words = "without a target" if math.isinf(target) else amount(target)
         rows.append(TableRow(words, [TableCell(*curve.get(target, ())) for curve in curves], tags=named))
     columns = [TableColumn(name, series=name) for name in methods]
     return ReportTable("target return", columns, rows, looks_of(list(methods), names), heat=True)
@@ -214,6 +214,6 @@ def estimates_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
             row += [TableCell(*point.achieved), *map(TableCell, known)]
     rows = []
     for target in sorted(cells):
-        words = "takes no target" if math.isinf(target) else amount(target)
+        words = "without a target" if math.isinf(target) else amount(target)
         rows.append(TableRow(words, cells[target] + [TableCell()] * (len(columns) - len(cells[target]))))
     return ReportTable("target return", columns, rows, looks_of(list(methods), names))

@@ -44,7 +44,7 @@ class Recommendation:
     def sentence(self) -> str:
         """Method, target, expected return and its interval."""
         target, (value, low, high), scored = self.point
-        given = ", which takes no target" if math.isnan(target) else f" with target return {amount(target)}"
+        given = ", without a target" if math.isnan(target) else f" with target return {amount(target)}"
         known = math.isfinite(low + high)
         interval = f", 95{PERCENT} interval {amount(low)} to {amount(high)}" if known else ""
         achieved = f"{amount(value)}{interval} (score {score(scored.value)})"

@@ -18,7 +18,7 @@ def finding(methods: Methods) -> str:
     following = {name: method for name, method in methods.items() if method.sweep.takes_target}
     sentences = [_finding(following)] if following else []
     sentences += [
-        f"{name} takes no target and scores {score(method.top)}."
+        f"{name} has no target and scores {score(method.top)}."
         for name, method in methods.items()
         if name not in following and math.isfinite(method.top)
     ]

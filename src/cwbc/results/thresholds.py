@@ -69,7 +69,7 @@ def check_methods(gates: Iterable[Gate], takes_target: Mapping[str, bool]) -> No
             raise unknown("method", gate.method, takes_target)
         if not any(gate.is_about(name, takes) for name, takes in takes_target.items()):
             names = gate.method or ", ".join(takes_target)
-            raise InputError(f"{gate}: {names} takes no target, so there is no {gate.metric} to limit")
+            raise InputError(f"{gate}: {names} has no target, so there is no {gate.metric} to limit")
 
 
 def failures(gates: Iterable[Gate], methods: Methods) -> list[str]:
