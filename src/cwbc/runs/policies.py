@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cwbc.core.acting import History, act, remaining_after
+from cwbc.core.acting import History, act, act_each, remaining_after
 from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import to_json
@@ -33,6 +33,7 @@ _ABOUT: dict[str, Any] = {  # the provenance of a run's policies
 }
 
 _act = jax.jit(act, static_argnums=0)
+_act_each = jax.jit(act_each, static_argnums=0)
 
 
 class Policy:
@@ -48,11 +49,57 @@ class Policy:
         known = [f"{name}={self.about[name]!r}" for name in ("dataset", "seed") if name in self.about]
         return f"Policy({', '.join([repr(self.spec.method.name), *known])})"
 
-    def begin(self, target: ArrayLike | None = None) -> None:
+    def begin(self, target: ArrayLike | None = None, episodes: ArrayLike | None = None) -> None:
         """Begin one episode (a number) or several at once (a sequence), each with its target return.
 
         Without a target, one episode begins: methods that choose their own (+q) and those that take none can.
+
+        Args:
+            episodes: the numbers of those, among several, that begin anew while the others continue;
+                `target` is one number for all of them, or a sequence with one for each.
         """
+        chosen = None if episodes is None else self._chosen(episodes)
+        if chosen is not None and not chosen.size:
+            return
+        targets = self._targets(target)
+        if chosen is None:
+            self._shape, count = targets.shape, targets.size
+            self._remaining = targets.reshape(-1)
+            self._timesteps = np.zeros(count, np.int32)
+            self._history = History.empty(self.spec, _program_size(count))
+            return
+        if targets.shape not in ((), chosen.shape):
+            raise InputError(
+                f"{targets.size} targets for {chosen.size} episodes; expected one, or one for each"
+            )
+        self._remaining, self._timesteps = self._remaining.copy(), self._timesteps.copy()
+        self._remaining[chosen], self._timesteps[chosen] = targets, 0
+
+    def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[Any]:
+        """The action for an observation; `reward` is that of the previous action (none at the first step).
+
+        Of several episodes, the rewards of those that have just begun are ignored.
+        """
+        if self._history is None:
+            raise InputError("call begin(target) before act(observation)")
+        observations = self._observations(observation)
+        self._check_horizon()
+        self._spend(reward)
+        count = self._timesteps.size
+        observations = self.spec.observations.received(
+            observations.reshape(-1, *self.spec.observations.shape)
+        )
+        returns_to_go = self.spec.standardized(self._remaining, self._timesteps)
+        now: list[Any] = [self._timesteps, observations, returns_to_go]
+        if count == 1:
+            program, now[0] = _act, self._timesteps[0]
+        else:
+            program, now = _act_each, [_padded(values) for values in now]
+        self._history, actions = program(self.spec.form, self.parameters, self._history, *now)
+        self._timesteps = self._timesteps + 1  # not in place: the program may read it still
+        return np.asarray(actions)[:count].reshape((*self._shape, *actions.shape[1:]))
+
+    def _targets(self, target: ArrayLike | None) -> NDArray[np.float64]:
         if target is None:
             target = self.spec.method.learner.open_target(self.spec.horizon)
             if target is None:
@@ -63,30 +110,39 @@ class Policy:
             raise InputError(
                 f"a target is a finite number, or a sequence of at least one; got {target!r:.60}"
             )
-        self._remaining = self.spec.method.learner.limited(targets, self.spec.horizon)
-        self._timestep = 0
-        self._history = History.empty(self.spec, targets.size)
+        return self.spec.method.learner.limited(targets, self.spec.horizon)
 
-    def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[Any]:
-        """The action for an observation; `reward` is that of the previous action (none at the first step)."""
+    def _chosen(self, episodes: ArrayLike) -> NDArray[np.intp]:
         if self._history is None:
-            raise InputError("call begin(target) before act(observation)")
-        observations = self._observations(observation)
-        self._spend(reward)
-        self._history, actions = _act(
-            self.spec.form,
-            self.parameters,
-            self._history,
-            np.int32(self._timestep),
-            self.spec.observations.received(observations.reshape(-1, *self.spec.observations.shape)),
-            self.spec.standardized(self._remaining, self._timestep).reshape(-1),
-        )
-        self._timestep += 1
-        return np.asarray(actions).reshape((*self._remaining.shape, *actions.shape[1:]))
+            raise InputError("call begin(target) for all episodes before some of them begin anew")
+        numbers, count = _numbers(episodes), self._timesteps.size
+        if (
+            numbers is None
+            or numbers.ndim > 1
+            or np.asarray(episodes).dtype == bool
+            or not np.isin(numbers, np.arange(count)).all()
+            or len(np.unique(numbers)) < numbers.size
+        ):
+            raise InputError(
+                f"episodes are numbers from 0 to {count - 1}, each at most once; got {episodes!r:.60} "
+                "(of a mask, numpy.flatnonzero gives them)"
+            )
+        return numbers.reshape(-1).astype(np.intp)
+
+    def _check_horizon(self) -> None:
+        method, steps = self.spec.method, self.spec.horizon
+        if not (method.is_conditioned or method.learner.looks_back):
+            return  # it reads no timestep
+        if (ended := np.flatnonzero(self._timesteps >= steps)).size:
+            which, more = ("the episode", "") if not self._shape else (f"episode {ended[0]}", ", episodes")
+            raise InputError(
+                f"{which} has had {steps} steps, as many as an episode of the data can have; "
+                f"call begin(target{more}) for the next one"
+            )
 
     def _observations(self, observation: ArrayLike) -> NDArray[Any]:
         numbers, space = _numbers(observation), self.spec.observations
-        expected = (*self._remaining.shape, *space.shape)
+        expected = (*self._shape, *space.shape)
         if numbers is None:
             raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}")
         with np.errstate(over="ignore"):
@@ -100,15 +156,18 @@ class Policy:
         return observations
 
     def _spend(self, reward: ArrayLike | None) -> None:
-        if self._timestep == 0:
-            if reward is not None:
-                raise InputError("the first act of an episode takes no reward: there is no previous action")
-            return
+        goes_on = self._timesteps > 0
         if reward is None:
-            raise InputError("act needs the reward of the previous action from the second step on")
+            if goes_on.any():
+                raise InputError("act needs the reward of the previous action from the second step on")
+            return
+        if not self._shape and not goes_on.any():
+            raise InputError("the first act of an episode takes no reward: there is no previous action")
         rewards = _numbers(reward)
-        if rewards is not None and rewards.shape != self._remaining.shape:
-            raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
+        if rewards is not None and rewards.shape != self._shape:
+            raise InputError(f"the reward has shape {rewards.shape}; expected {self._shape}")
+        if rewards is not None:
+            rewards = np.where(goes_on, rewards.reshape(-1), 0.0)
         if rewards is None or not _fit(rewards) or not _fit(remaining_after(self._remaining, rewards)):
             raise InputError(f"a reward is a finite number; got {reward!r:.60}")
         self._remaining = remaining_after(self._remaining, rewards)
@@ -224,3 +283,14 @@ def _numbers(values: Any) -> NDArray[np.float64] | None:
 def _fit(numbers: NDArray[np.float64]) -> bool:
     """Whether numbers are finite in float32, too, which networks compute in."""
     return bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
+
+
+def _program_size(episodes: int) -> int:
+    """Episodes that a program acts for: powers of two, so that not every number of them is compiled."""
+    return 1 << (episodes - 1).bit_length()
+
+
+def _padded(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows [episode, ...], and zeros up to the size of a program."""
+    missing = _program_size(len(rows)) - len(rows)
+    return np.concatenate([rows, np.zeros((missing, *rows.shape[1:]), rows.dtype)])
