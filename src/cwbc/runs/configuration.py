@@ -69,6 +69,7 @@ def configuration(
     sampled, _ = np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)
     return {
         **planned_configuration(spec, settings, seeds, dataset),
+        "observation_names": list(data.observation_names),
         "drawn": sampled.tolist(),  # the fraction of sampled trajectories in each bin, for reports
         "notes": dict(notes),
         "versions": versions(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import to_json
 from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.spaces import Vector
+from cwbc.runs.inputs import fit, in_order, is_named, numbers
 from cwbc.runs.run_directory import RunDirectory, read_progress
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -43,11 +46,18 @@ class Policy:
         self.spec = spec
         self.parameters = parameters
         self.about = about or {}
+        self.warn_outside = False  # of observations far outside of the data
         self._history: History | None = None
 
     def __repr__(self) -> str:
         known = [f"{name}={self.about[name]!r}" for name in ("dataset", "seed") if name in self.about]
         return f"Policy({', '.join([repr(self.spec.method.name), *known])})"
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """The names of the observations in their order; none where the data had none."""
+        space = self.spec.observations
+        return space.names if isinstance(space, Vector) else ()
 
     def begin(self, target: ArrayLike | None = None, episodes: ArrayLike | None = None) -> None:
         """Begin one episode (a number) or several at once (a sequence), each with its target return.
@@ -66,6 +76,7 @@ class Policy:
             self._shape, count = targets.shape, targets.size
             self._remaining = targets.reshape(-1)
             self._timesteps = np.zeros(count, np.int32)
+            self._warned = np.zeros((count, *self.spec.observations.shape), bool)
             self._history = History.empty(self.spec, _program_size(count))
             return
         if targets.shape not in ((), chosen.shape):
@@ -73,17 +84,23 @@ class Policy:
                 f"{targets.size} targets for {chosen.size} episodes; expected one, or one for each"
             )
         self._remaining, self._timesteps = self._remaining.copy(), self._timesteps.copy()
-        self._remaining[chosen], self._timesteps[chosen] = targets, 0
+        self._remaining[chosen], self._timesteps[chosen], self._warned[chosen] = targets, 0, False
 
-    def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[Any]:
+    def act(self, observation: Any, reward: ArrayLike | None = None) -> NDArray[Any]:
         """The action for an observation; `reward` is that of the previous action (none at the first step).
 
         Of several episodes, the rewards of those that have just begun are ignored.
+
+        Args:
+            observation: numbers in the order of the data; or by name, where the data had names: a mapping
+                (several episodes: a list of them, or one with a sequence for each name, as a DataFrame has).
         """
         if self._history is None:
             raise InputError("call begin(target) before act(observation)")
         observations = self._observations(observation)
         self._check_horizon()
+        if self.warn_outside:
+            self._warn_outside(observations)
         self._spend(reward)
         count = self._timesteps.size
         observations = self.spec.observations.received(
@@ -105,8 +122,8 @@ class Policy:
             if target is None:
                 name = self.spec.method.name
                 raise InputError(f"{name} is conditioned on a target return; call begin(target)")
-        targets = _numbers(target)
-        if targets is None or targets.ndim > 1 or not targets.size or not _fit(targets):
+        targets = numbers(target)
+        if targets is None or targets.ndim > 1 or not targets.size or not fit(targets):
             raise InputError(
                 f"a target is a finite number, or a sequence of at least one; got {target!r:.60}"
             )
@@ -115,19 +132,19 @@ class Policy:
     def _chosen(self, episodes: ArrayLike) -> NDArray[np.intp]:
         if self._history is None:
             raise InputError("call begin(target) for all episodes before some of them begin anew")
-        numbers, count = _numbers(episodes), self._timesteps.size
+        given, count = numbers(episodes), self._timesteps.size
         if (
-            numbers is None
-            or numbers.ndim > 1
+            given is None
+            or given.ndim > 1
             or np.asarray(episodes).dtype == bool
-            or not np.isin(numbers, np.arange(count)).all()
-            or len(np.unique(numbers)) < numbers.size
+            or not np.isin(given, np.arange(count)).all()
+            or len(np.unique(given)) < given.size
         ):
             raise InputError(
                 f"episodes are numbers from 0 to {count - 1}, each at most once; got {episodes!r:.60} "
                 "(of a mask, numpy.flatnonzero gives them)"
             )
-        return numbers.reshape(-1).astype(np.intp)
+        return given.reshape(-1).astype(np.intp)
 
     def _check_horizon(self) -> None:
         method, steps = self.spec.method, self.spec.horizon
@@ -140,20 +157,44 @@ class Policy:
                 f"call begin(target{more}) for the next one"
             )
 
-    def _observations(self, observation: ArrayLike) -> NDArray[Any]:
-        numbers, space = _numbers(observation), self.spec.observations
+    def _observations(self, observation: Any) -> NDArray[Any]:
+        space = self.spec.observations
         expected = (*self._shape, *space.shape)
-        if numbers is None:
+        named = is_named(observation)
+        if named and not self.observation_names:
+            why = "; by name it cannot be given, as the policy's data had no names"
+            raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}{why}")
+        given = in_order(observation, self.observation_names, self._shape) if named else numbers(observation)
+        if given is None:
             raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}")
         with np.errstate(over="ignore"):
-            observations = numbers.astype(np.float32)
+            observations = given.astype(np.float32)
         if observations.shape != expected:
             raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
         valid = space.is_valid(observations)
         if not valid.all():  # before anything is remembered: the next observation may be all right
             place = np.argwhere(~valid)[0].tolist()
-            raise InputError(f"an observation is {space.values}; got {observations[tuple(place)]} at {place}")
+            name = f" ({self.observation_names[place[-1]]})" if self.observation_names else ""
+            found = f"{observations[tuple(place)]} at {place}{name}"
+            raise InputError(f"an observation is {space.values}; got {found}")
         return observations
+
+    def _warn_outside(self, observations: NDArray[Any]) -> None:
+        """Warn of values far outside of the data, once for each dimension of an episode."""
+        space = self.spec.observations
+        if not (isinstance(space, Vector) and space.lowest):
+            raise InputError("warn_outside needs the ranges of the data, and this policy's file has none")
+        outside = space.far_outside(observations).reshape(self._warned.shape) & ~self._warned
+        self._warned |= outside
+        for episode, place in np.argwhere(outside).tolist():
+            which = f" in episode {episode}" if self._shape else ""
+            name = self.observation_names[place] if self.observation_names else f"dimension {place}"
+            value = observations.reshape(outside.shape)[episode, place]
+            known = f"{space.lowest[place]:g} to {space.highest[place]:g}"
+            warnings.warn(
+                f"the observation's {name} is {value:g}{which}, far outside of the data ({known})",
+                stacklevel=3,
+            )
 
     def _spend(self, reward: ArrayLike | None) -> None:
         goes_on = self._timesteps > 0
@@ -163,12 +204,12 @@ class Policy:
             return
         if not self._shape and not goes_on.any():
             raise InputError("the first act of an episode takes no reward: there is no previous action")
-        rewards = _numbers(reward)
+        rewards = numbers(reward)
         if rewards is not None and rewards.shape != self._shape:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._shape}")
         if rewards is not None:
             rewards = np.where(goes_on, rewards.reshape(-1), 0.0)
-        if rewards is None or not _fit(rewards) or not _fit(remaining_after(self._remaining, rewards)):
+        if rewards is None or not fit(rewards) or not fit(remaining_after(self._remaining, rewards)):
             raise InputError(f"a reward is a finite number; got {reward!r:.60}")
         self._remaining = remaining_after(self._remaining, rewards)
 
@@ -269,20 +310,6 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
         raise InputError(f"{path}, design: no network has these sizes: {error}") from error
     parameters = tensor_files.unflatten(path, "parameters", like, tensors)
     return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, about)
-
-
-def _numbers(values: Any) -> NDArray[np.float64] | None:
-    """Values as an array, or None where they are no numbers: NumPy would take the text "600" for one."""
-    try:
-        array = np.asarray(values)
-        return None if array.dtype.kind in "USMmcO" else array.astype(np.float64)
-    except (TypeError, ValueError):  # such as lists of lists of several lengths
-        return None
-
-
-def _fit(numbers: NDArray[np.float64]) -> bool:
-    """Whether numbers are finite in float32, too, which networks compute in."""
-    return bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
 
 
 def _program_size(episodes: int) -> int:
