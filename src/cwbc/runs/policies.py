@@ -21,7 +21,6 @@ from cwbc.core.methods import to_json
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Vector
 from cwbc.runs.inputs import fit, in_order, is_named, numbers
-from cwbc.runs.run_directory import RunDirectory, read_progress
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.tensor_files import CHECKPOINT
@@ -262,6 +261,9 @@ class Policies:
     @classmethod
     def load(cls, run: str | os.PathLike[str]) -> Policies:
         """The policies of a run whose training has finished, by its directory or its checkpoint."""
+        # Here, so that acting from a file needs no more packages than its network does.
+        from cwbc.runs.run_directory import RunDirectory, read_progress
+
         given = Path(run)
         path = given if given.is_file() else given / CHECKPOINT
         if not path.exists():
