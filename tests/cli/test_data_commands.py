@@ -618,6 +618,10 @@ def test_training_needs_no_environment(tmp_path: Path, capsys: Said) -> None:
     policy = cwbc.Policy.load(tmp_path / "runs" / "mine" / "rvs+cwbc")
     policy.begin(target=10.0)
     assert policy.act(np.zeros(2)).shape == (2,)
+    names = ["observation_0", "observation_1"]
+    assert list(policy.observation_names) == names
+    config = json.loads((tmp_path / "runs" / "mine" / "rvs+cwbc" / "config.json").read_text())
+    assert config["observation_names"] == names
     assert run("compare", "mine", "rvs+cwbc", *options) == 2
     assert "dataset mine names no environment to act in; give --env ID" in capsys.readouterr().err
 

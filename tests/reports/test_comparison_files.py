@@ -47,6 +47,20 @@ def test_a_report_is_files_that_agree(tmp_path: Path) -> None:
     assert "**" not in files["scores.md"].read_text(encoding="utf-8")  # one method is not the best of any
 
 
+def test_without_matplotlib_there_are_no_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reliability.png").touch()  # of an earlier report
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    write_report(tmp_path, [SWEEP], DATASET, {})
+    names = {"results.csv", "summary.json", "report.html", "scores.md", "scores.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert "reliability.png" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    (line,) = capsys.readouterr().err.splitlines()
+    wanted = "reliability.png not written: charts in files need more packages: pip install 'cwbc[plots]'"
+    assert line.startswith(wanted)
+
+
 def test_training_is_shown_where_it_is_known(tmp_path: Path) -> None:
     known = {SWEEP.method: history("ByReturn", (0.25, 0.75), [[2.0], [1.0]])}
     write_report(tmp_path, [SWEEP], DATASET, {}, known)

@@ -82,6 +82,9 @@ class ShowDataset:
             data = read(self.name, self.env, progress=update).trusted()
         statistics = DatasetStatistics.of(data, weighting, regularizer)
         if self.plot is not None:
+            from cwbc.reports.report import need_plots
+
+            need_plots()
             from cwbc.reports import png
             from cwbc.reports.dataset_charts import description_chart
 
@@ -239,9 +242,7 @@ class ExportDataset:
             data = read(self.name, progress=update).trusted()
         if self.format == "minari":
             name = self.to or (data.name if re.search(r"-v\d+$", data.name) else f"{data.name}-v0")
-            from cwbc.data.formats.minari import export
-
-            path = export(data, name, self.overwrite)
+            path = minari.adapter().export(data, name, self.overwrite)
             session.say(f"Minari dataset {name}: {path}")
             return
         path = Path(self.to or f"{data.name.replace('/', '-')}.hdf5")

@@ -77,3 +77,20 @@ def act(
     actions = spec.method.learner.act(spec, parameters, history, step)
     encoded = history.actions.at[:, step].set(spec.actions.encode(actions))
     return dataclasses.replace(history, actions=encoded), actions
+
+
+def act_each(
+    spec: PolicySpec,
+    parameters: Parameters,
+    history: History,
+    timesteps: jax.Array,  # [episode]
+    observations: jax.Array,  # [episode, ...]: vectors normalized, images as they are
+    returns_to_go: jax.Array,  # [episode], standardized
+) -> tuple[History, jax.Array]:
+    """The history after one step of several episodes, each at its own timestep, and their actions."""
+
+    def one(history: History, timestep: jax.Array, *now: jax.Array) -> tuple[History, jax.Array]:
+        alone, own = jax.tree.map(lambda x: x[None], (history, now))
+        return jax.tree.map(lambda x: x[0], act(spec, parameters, alone, timestep, *own))
+
+    return jax.vmap(one)(history, timesteps, observations, returns_to_go)

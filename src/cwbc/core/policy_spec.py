@@ -53,9 +53,11 @@ class PolicySpec:
         """How many steps acting has to remember."""
         return self.context if self.method.learner.looks_back else 1
 
-    def standardized(self, returns_to_go: NDArray[np.float64], timestep: int) -> NDArray[np.float32]:
-        """Remaining returns-to-go while acting, as the learner takes them."""
-        now = np.asarray(timestep)
+    def standardized(
+        self, returns_to_go: NDArray[np.float64], timesteps: int | NDArray[np.integer[Any]]
+    ) -> NDArray[np.float32]:
+        """Remaining returns-to-go while acting, as the learner takes them; at one timestep, or at several."""
+        now = np.asarray(timesteps)
         return np.asarray(self.method.learner.standardized(returns_to_go, now, self.horizon), np.float32)
 
     def to_json(self) -> dict[str, Any]:

@@ -25,6 +25,10 @@ class Vector:
 
     mean: tuple[float, ...]  # [dimension], float32
     std: tuple[float, ...]  # [dimension], float32, above 0
+    # What the data is known by, which changes no computation; files of earlier versions lack it.
+    names: tuple[str, ...] = dataclasses.field(default=(), compare=False, metadata={"added": True})
+    lowest: tuple[float, ...] = dataclasses.field(default=(), compare=False, metadata={"added": True})
+    highest: tuple[float, ...] = dataclasses.field(default=(), compare=False, metadata={"added": True})
 
     dtype, stack, is_stacked, values = np.float32, 1, False, "finite numbers"
 
@@ -32,6 +36,11 @@ class Vector:
         if not 0 < len(self.mean) == len(self.std) or min(self.std) <= 0:
             sizes = f"{len(self.mean)} means and {len(self.std)} stds from {min(self.std, default=0)}"
             raise InputError(f"{sizes}; expected as many, at least one, and stds above 0")
+        for name in ("names", "lowest", "highest"):
+            if (count := len(getattr(self, name))) not in (0, len(self.mean)):
+                raise InputError(f"{name} has {count} values, where there are {len(self.mean)} dimensions")
+        if len(self.lowest) != len(self.highest):
+            raise InputError("there is only one of lowest and highest; expected both")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,6 +66,12 @@ class Vector:
     def is_valid(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
         """Which numbers can be in an observation."""
         return np.isfinite(observations)
+
+    def far_outside(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which numbers are beyond the data by more than a tenth of its range."""
+        lowest, highest = np.array(self.lowest), np.array(self.highest)
+        room = np.maximum(0.1 * (highest - lowest), 1e-6 * np.maximum(np.abs(lowest), np.abs(highest)))
+        return (observations < lowest - room) | (observations > highest + room)
 
     def received(self, observations: Any) -> Any:
         """Observations while acting, normalized."""
@@ -140,8 +155,9 @@ def observation_space(data: Trajectories, frame_stack: int) -> ObservationSpace:
     if data.has_images:
         height, width, channels = data.observations.shape[1:]
         return Image(height, width, channels, frame_stack)
-    mean, std = data.observation_statistics
-    return Vector(tuple(mean.tolist()), tuple(std.tolist()))
+    numbers = (tuple(each.tolist()) for each in (*data.observation_statistics, *data.observation_range))
+    mean, std, lowest, highest = numbers
+    return Vector(mean, std, data.observation_names, lowest, highest)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Trajectories:
     def described(self, **facts: Any) -> Trajectories:
         """The same arrays with other facts about them; values computed from the arrays stay cached."""
         copy = dataclasses.replace(self, **facts)
-        cached = ("returns", "returns_to_go", "observation_statistics", "content_hash")
+        cached = ("returns", "returns_to_go", "observation_statistics", "observation_range", "content_hash")
         copy.__dict__.update({name: self.__dict__[name] for name in cached if name in self.__dict__})
         return copy
 
@@ -140,6 +140,11 @@ class Trajectories:
         size = np.sqrt(np.square(mean) + np.square(std))
         std = np.where(std <= 1e-6 * size, np.where(size > 0, size, 1.0), std)
         return mean.astype(np.float32), std.astype(np.float32)
+
+    @functools.cached_property
+    def observation_range(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Min and max of each dimension of vector observations."""
+        return self.observations.min(axis=0), self.observations.max(axis=0)
 
     @functools.cached_property
     def content_hash(self) -> str:

@@ -121,9 +121,7 @@ def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> 
     """The episodes of a file or folder; its name may imply the environment, as D4RL's do."""
     path = Path(name)
     if minari.is_dataset(path):
-        from cwbc.data.formats import minari as reader
-
-        recording = reader.read(path)
+        recording = minari.adapter().read(path)
     else:
         recording = formats.reader(path)(path, options, progress)
     data = recording.data

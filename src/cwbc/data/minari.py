@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cwbc.data import store
@@ -100,6 +102,12 @@ def put(written: Path, folder: Path, replaced: Path) -> None:
         raise
 
 
+def adapter() -> ModuleType:
+    """The module that reads and writes datasets, which needs Gymnasium, as Minari itself does."""
+    need_extra("gymnasium", "minari", "Minari datasets")
+    return importlib.import_module("cwbc.data.formats.minari")
+
+
 def download(dataset_id: str, overwrite: bool = False) -> None:
     """Download a dataset from Minari's remote to Minari's own folder; an existing one stays."""
     check_id(dataset_id)
@@ -180,9 +188,7 @@ def _offers() -> Iterator[Offer]:
 
 
 def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
-    from cwbc.data.formats import minari
-
-    return minari.read(root() / name, name)
+    return adapter().read(root() / name, name)
 
 
 def _hint(name: str) -> str | None:

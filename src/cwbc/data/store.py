@@ -18,6 +18,7 @@ from cwbc.data.sources import DatasetSource, Offer, size_text
 from cwbc.system.errors import InputError, unknown
 from cwbc.system.files import LOCK, is_aside, locked, replace_atomically, write_atomically
 from cwbc.system.typed_json import decode
+from cwbc.system.versions import versions
 
 if TYPE_CHECKING:  # listing datasets needs no numpy, so nothing that imports it is imported here
     from cwbc.core.trajectories import Trajectories
@@ -188,8 +189,6 @@ def write(data: Trajectories, folder: Path, source: str) -> Entry:
 
 def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | None = None) -> Entry:
     """Store a file that contains `data` and was written aside in the locked folder of its name."""
-    from importlib.metadata import version
-
     folder, before = root() / data.name, readable(data.name)
     common = [field.name for field in dataclasses.fields(Entry) if hasattr(data, field.name)]
     entry = Entry(
@@ -199,7 +198,7 @@ def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | Non
         file=f"{data.content_hash[:16]}.hdf5",
         bytes=aside.stat().st_size,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        versions={p: version(p) for p in ("cwbc", "numpy", "h5py", "mujoco", "gymnasium")},
+        versions=versions("cwbc", "numpy", "h5py", "mujoco", "gymnasium"),
         download_hash=download_hash,
     )
     replace_atomically(aside, entry.path)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from cwbc.system.errors import UnavailableError
+from cwbc.system.errors import UnavailableError, need_extra
 
 if TYPE_CHECKING:
     import gymnasium
@@ -37,7 +37,7 @@ def _may_import(environment: str) -> bool:
 
 def make(environment: Environment, count: int) -> Simulator:
     """Copies of a Gymnasium environment, one per episode."""
-    # Here, so that the interface alone needs neither MuJoCo nor Gymnasium.
+    need_simulators()
     from cwbc.envs import locomotion
 
     if isinstance(environment, str):
@@ -59,8 +59,15 @@ def make(environment: Environment, count: int) -> Simulator:
     return gymnasium_copies.Generic(environment, count)
 
 
+def need_simulators() -> None:
+    """Raise an error that names the extra, unless Gymnasium and MuJoCo are installed."""
+    for module in ("gymnasium", "mujoco"):  # imported where needed: the interface alone needs neither
+        need_extra(module, "mujoco", "environments")
+
+
 def is_batched(environment: Environment) -> bool:
     """Whether many copies of an environment are simulated together."""
+    need_simulators()
     from cwbc.envs import locomotion
 
     return isinstance(environment, str) and (
@@ -70,9 +77,8 @@ def is_batched(environment: Environment) -> bool:
 
 def takes_turns(environment: Environment) -> TypeGuard[gymnasium.Env[Any, Any]]:
     """Whether there is only one copy of an environment, in which episodes run one after another."""
-    import gymnasium
-
-    return isinstance(environment, gymnasium.Env)
+    imported = sys.modules.get("gymnasium")  # by whoever created an environment
+    return imported is not None and isinstance(environment, imported.Env)
 
 
 def name_of(environment: Environment) -> str | None:
@@ -91,6 +97,10 @@ def describe(environment: Environment) -> str:
 
 def time_limit(environment: str) -> int | None:
     """The time limit of a registered environment, or None where it is not known."""
+    try:
+        need_simulators()
+    except UnavailableError:
+        return None
     import gymnasium
 
     if environment.startswith(_ATARI):

@@ -9,7 +9,6 @@ from itertools import combinations, pairwise, permutations, product
 from typing import Literal, NamedTuple
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from cwbc.core.tasks import Landmark
 from cwbc.reports.method_styles import Looks, looks_of
@@ -44,8 +43,7 @@ class Axis:
             return []
         values = _powers(low, high, most) if self.logarithmic else []
         if len(values) < 2:
-            locator = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
-            values = [float(value) + 0.0 for value in locator.tick_values(low, high)]
+            values = _round_numbers(low, high, most)
         slack = 1e-9 * (high - low)
         inside = [v for v in values if low - slack <= v <= high + slack]
         # As many digits as tell neighbours apart.
@@ -54,6 +52,25 @@ class Axis:
         digits = max(6, math.ceil(math.log10(largest / step)) + 1)
         texts = (f"{value:,.{digits}g}".replace("e-0", "e-").replace("e+0", "e") for value in inside)
         return [(value, text.replace("-", "−")) for value, text in zip(inside, texts, strict=True)]
+
+
+def _round_numbers(low: float, high: float, most: int) -> list[float]:
+    """Multiples of 1, 2, 2.5 or 5 times a power of ten, from below to above: two within, `most` at most."""
+    span, middle = high - low, (low + high) / 2
+    # Far from 0, they are counted from a round number near them, for the sake of their last digits.
+    far = abs(middle) >= 100 * span
+    origin = math.copysign(10.0 ** math.floor(math.log10(abs(middle))), middle) if far else 0.0
+    low, high = low - origin, high - origin
+    power = 10.0 ** math.floor(math.log10(span / most))
+    steps = [power * each for each in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10, 20)]
+    count = next(number for number, step in enumerate(steps, 1) if step >= span / most)
+    values: list[float] = []
+    for step in reversed(steps[:count]):
+        first, last = math.floor(low / step), math.ceil(high / step)
+        values = [number * step for number in range(first, last + 1)]
+        if sum(low <= value <= high for value in values) >= 2:
+            break
+    return [value + origin for value in values]
 
 
 def _powers(low: float, high: float, most: int) -> list[float]:

@@ -13,12 +13,27 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import Chart
 from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
 from cwbc.reports.page import Sections, block, page_html
-from cwbc.reports.png import picture
 from cwbc.reports.showing import estimates_table, scores_table, targets_table
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evaluated import Methods
 from cwbc.runs.run_directory import PAGE, SUMMARY
+from cwbc.system.console import say
+from cwbc.system.errors import UnavailableError, need_extra
 from cwbc.system.formatting import amount
+
+
+def need_plots() -> None:
+    """Raise an error that names the extra, unless the packages that draw pictures are installed."""
+    for module in ("PIL", "matplotlib"):
+        need_extra(module, "plots", "charts in files")
+
+
+def picture(chart: Chart, heading: str) -> bytes:
+    """The chart as a PNG."""
+    need_plots()
+    from cwbc.reports import png
+
+    return png.picture(chart, heading)
 
 
 class File(NamedTuple):
@@ -110,8 +125,11 @@ class ReportDocument:
         for name, table in self.tables.items():
             files[f"{name}.md"] = File(table.to_markdown(), table.title)
             files[f"{name}.csv"] = File(table.to_csv(), "the same as CSV")
-        for name, each in self.pictures.items():
-            files[name] = File(picture(each.chart, each.heading), each.what)
+        try:
+            for name, each in self.pictures.items():
+                files[name] = File(picture(each.chart, each.heading), each.what)
+        except UnavailableError as error:
+            say(f"{', '.join(self.pictures)} not written: {error}")
         return {**{name: file.content for name, file in files.items()}, PAGE: self.page(files)}
 
     def page(self, files: Mapping[str, File]) -> str:

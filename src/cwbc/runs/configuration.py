@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_json
 from cwbc.system.typed_json import decode
+from cwbc.system.versions import versions as installed_versions
 
 if TYPE_CHECKING:
     from cwbc.core.methods import Training
@@ -69,6 +69,7 @@ def configuration(
     sampled, _ = np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)
     return {
         **planned_configuration(spec, settings, seeds, dataset),
+        "observation_names": list(data.observation_names),
         "drawn": sampled.tolist(),  # the fraction of sampled trajectories in each bin, for reports
         "notes": dict(notes),
         "versions": versions(),
@@ -78,8 +79,7 @@ def configuration(
 
 def versions() -> dict[str, str]:
     """The installed versions, on which results may depend."""
-    installed = {name: importlib.metadata.version(name) for name in _VERSIONED}
-    return {**installed, "python": platform.python_version(), "source": _source()}
+    return {**installed_versions(*_VERSIONED), "python": platform.python_version(), "source": _source()}
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cwbc.core.acting import History, act, remaining_after
+from cwbc.core.acting import History, act, act_each, remaining_after
 from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import to_json
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.runs.run_directory import RunDirectory, read_progress
+from cwbc.core.spaces import Vector
+from cwbc.runs.inputs import fit, in_order, is_named, numbers
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.tensor_files import CHECKPOINT
@@ -33,6 +35,7 @@ _ABOUT: dict[str, Any] = {  # the provenance of a run's policies
 }
 
 _act = jax.jit(act, static_argnums=0)
+_act_each = jax.jit(act_each, static_argnums=0)
 
 
 class Policy:
@@ -42,74 +45,170 @@ class Policy:
         self.spec = spec
         self.parameters = parameters
         self.about = about or {}
+        self.warn_outside = False  # of observations far outside of the data
         self._history: History | None = None
 
     def __repr__(self) -> str:
         known = [f"{name}={self.about[name]!r}" for name in ("dataset", "seed") if name in self.about]
         return f"Policy({', '.join([repr(self.spec.method.name), *known])})"
 
-    def begin(self, target: ArrayLike | None = None) -> None:
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """The names of the observations in their order; none where the data had none."""
+        space = self.spec.observations
+        return space.names if isinstance(space, Vector) else ()
+
+    def begin(self, target: ArrayLike | None = None, episodes: ArrayLike | None = None) -> None:
         """Begin one episode (a number) or several at once (a sequence), each with its target return.
 
         Without a target, one episode begins: methods that choose their own (+q) and those that take none can.
+
+        Args:
+            episodes: the numbers of those, among several, that begin anew while the others continue;
+                `target` is one number for all of them, or a sequence with one for each.
         """
+        chosen = None if episodes is None else self._chosen(episodes)
+        if chosen is not None and not chosen.size:
+            return
+        targets = self._targets(target)
+        if chosen is None:
+            self._shape, count = targets.shape, targets.size
+            self._remaining = targets.reshape(-1)
+            self._timesteps = np.zeros(count, np.int32)
+            self._warned = np.zeros((count, *self.spec.observations.shape), bool)
+            self._history = History.empty(self.spec, _program_size(count))
+            return
+        if targets.shape not in ((), chosen.shape):
+            raise InputError(
+                f"{targets.size} targets for {chosen.size} episodes; expected one, or one for each"
+            )
+        self._remaining, self._timesteps = self._remaining.copy(), self._timesteps.copy()
+        self._remaining[chosen], self._timesteps[chosen], self._warned[chosen] = targets, 0, False
+
+    def act(self, observation: Any, reward: ArrayLike | None = None) -> NDArray[Any]:
+        """The action for an observation; `reward` is that of the previous action (none at the first step).
+
+        Of several episodes, the rewards of those that have just begun are ignored.
+
+        Args:
+            observation: numbers in the order of the data; or by name, where the data had names: a mapping
+                (several episodes: a list of them, or one with a sequence for each name, as a DataFrame has).
+        """
+        if self._history is None:
+            raise InputError("call begin(target) before act(observation)")
+        observations = self._observations(observation)
+        self._check_horizon()
+        if self.warn_outside:
+            self._warn_outside(observations)
+        self._spend(reward)
+        count = self._timesteps.size
+        observations = self.spec.observations.received(
+            observations.reshape(-1, *self.spec.observations.shape)
+        )
+        returns_to_go = self.spec.standardized(self._remaining, self._timesteps)
+        now: list[Any] = [self._timesteps, observations, returns_to_go]
+        if count == 1:
+            program, now[0] = _act, self._timesteps[0]
+        else:
+            program, now = _act_each, [_padded(values) for values in now]
+        self._history, actions = program(self.spec.form, self.parameters, self._history, *now)
+        self._timesteps = self._timesteps + 1  # not in place: the program may read it still
+        return np.asarray(actions)[:count].reshape((*self._shape, *actions.shape[1:]))
+
+    def _targets(self, target: ArrayLike | None) -> NDArray[np.float64]:
         if target is None:
             target = self.spec.method.learner.open_target(self.spec.horizon)
             if target is None:
                 name = self.spec.method.name
                 raise InputError(f"{name} is conditioned on a target return; call begin(target)")
-        targets = _numbers(target)
-        if targets is None or targets.ndim > 1 or not targets.size or not _fit(targets):
+        targets = numbers(target)
+        if targets is None or targets.ndim > 1 or not targets.size or not fit(targets):
             raise InputError(
                 f"a target is a finite number, or a sequence of at least one; got {target!r:.60}"
             )
-        self._remaining = self.spec.method.learner.limited(targets, self.spec.horizon)
-        self._timestep = 0
-        self._history = History.empty(self.spec, targets.size)
+        return self.spec.method.learner.limited(targets, self.spec.horizon)
 
-    def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[Any]:
-        """The action for an observation; `reward` is that of the previous action (none at the first step)."""
+    def _chosen(self, episodes: ArrayLike) -> NDArray[np.intp]:
         if self._history is None:
-            raise InputError("call begin(target) before act(observation)")
-        observations = self._observations(observation)
-        self._spend(reward)
-        self._history, actions = _act(
-            self.spec.form,
-            self.parameters,
-            self._history,
-            np.int32(self._timestep),
-            self.spec.observations.received(observations.reshape(-1, *self.spec.observations.shape)),
-            self.spec.standardized(self._remaining, self._timestep).reshape(-1),
-        )
-        self._timestep += 1
-        return np.asarray(actions).reshape((*self._remaining.shape, *actions.shape[1:]))
+            raise InputError("call begin(target) for all episodes before some of them begin anew")
+        given, count = numbers(episodes), self._timesteps.size
+        if (
+            given is None
+            or given.ndim > 1
+            or np.asarray(episodes).dtype == bool
+            or not np.isin(given, np.arange(count)).all()
+            or len(np.unique(given)) < given.size
+        ):
+            raise InputError(
+                f"episodes are numbers from 0 to {count - 1}, each at most once; got {episodes!r:.60} "
+                "(of a mask, numpy.flatnonzero gives them)"
+            )
+        return given.reshape(-1).astype(np.intp)
 
-    def _observations(self, observation: ArrayLike) -> NDArray[Any]:
-        numbers, space = _numbers(observation), self.spec.observations
-        expected = (*self._remaining.shape, *space.shape)
-        if numbers is None:
+    def _check_horizon(self) -> None:
+        method, steps = self.spec.method, self.spec.horizon
+        if not (method.is_conditioned or method.learner.looks_back):
+            return  # it reads no timestep
+        if (ended := np.flatnonzero(self._timesteps >= steps)).size:
+            which, more = ("the episode", "") if not self._shape else (f"episode {ended[0]}", ", episodes")
+            raise InputError(
+                f"{which} has had {steps} steps, as many as an episode of the data can have; "
+                f"call begin(target{more}) for the next one"
+            )
+
+    def _observations(self, observation: Any) -> NDArray[Any]:
+        space = self.spec.observations
+        expected = (*self._shape, *space.shape)
+        named = is_named(observation)
+        if named and not self.observation_names:
+            why = "; by name it cannot be given, as the policy's data had no names"
+            raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}{why}")
+        given = in_order(observation, self.observation_names, self._shape) if named else numbers(observation)
+        if given is None:
             raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}")
         with np.errstate(over="ignore"):
-            observations = numbers.astype(np.float32)
+            observations = given.astype(np.float32)
         if observations.shape != expected:
             raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
         valid = space.is_valid(observations)
         if not valid.all():  # before anything is remembered: the next observation may be all right
             place = np.argwhere(~valid)[0].tolist()
-            raise InputError(f"an observation is {space.values}; got {observations[tuple(place)]} at {place}")
+            name = f" ({self.observation_names[place[-1]]})" if self.observation_names else ""
+            found = f"{observations[tuple(place)]} at {place}{name}"
+            raise InputError(f"an observation is {space.values}; got {found}")
         return observations
 
+    def _warn_outside(self, observations: NDArray[Any]) -> None:
+        """Warn of values far outside of the data, once for each dimension of an episode."""
+        space = self.spec.observations
+        if not (isinstance(space, Vector) and space.lowest):
+            raise InputError("warn_outside needs the ranges of the data, and this policy's file has none")
+        outside = space.far_outside(observations).reshape(self._warned.shape) & ~self._warned
+        self._warned |= outside
+        for episode, place in np.argwhere(outside).tolist():
+            which = f" in episode {episode}" if self._shape else ""
+            name = self.observation_names[place] if self.observation_names else f"dimension {place}"
+            value = observations.reshape(outside.shape)[episode, place]
+            known = f"{space.lowest[place]:g} to {space.highest[place]:g}"
+            warnings.warn(
+                f"the observation's {name} is {value:g}{which}, far outside of the data ({known})",
+                stacklevel=3,
+            )
+
     def _spend(self, reward: ArrayLike | None) -> None:
-        if self._timestep == 0:
-            if reward is not None:
-                raise InputError("the first act of an episode takes no reward: there is no previous action")
-            return
+        goes_on = self._timesteps > 0
         if reward is None:
-            raise InputError("act needs the reward of the previous action from the second step on")
-        rewards = _numbers(reward)
-        if rewards is not None and rewards.shape != self._remaining.shape:
-            raise InputError(f"the reward has shape {rewards.shape}; expected {self._remaining.shape}")
-        if rewards is None or not _fit(rewards) or not _fit(remaining_after(self._remaining, rewards)):
+            if goes_on.any():
+                raise InputError("act needs the reward of the previous action from the second step on")
+            return
+        if not self._shape and not goes_on.any():
+            raise InputError("the first act of an episode takes no reward: there is no previous action")
+        rewards = numbers(reward)
+        if rewards is not None and rewards.shape != self._shape:
+            raise InputError(f"the reward has shape {rewards.shape}; expected {self._shape}")
+        if rewards is not None:
+            rewards = np.where(goes_on, rewards.reshape(-1), 0.0)
+        if rewards is None or not fit(rewards) or not fit(remaining_after(self._remaining, rewards)):
             raise InputError(f"a reward is a finite number; got {reward!r:.60}")
         self._remaining = remaining_after(self._remaining, rewards)
 
@@ -162,6 +261,9 @@ class Policies:
     @classmethod
     def load(cls, run: str | os.PathLike[str]) -> Policies:
         """The policies of a run whose training has finished, by its directory or its checkpoint."""
+        # Here, so that acting from a file needs no more packages than its network does.
+        from cwbc.runs.run_directory import RunDirectory, read_progress
+
         given = Path(run)
         path = given if given.is_file() else given / CHECKPOINT
         if not path.exists():
@@ -212,15 +314,12 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, about)
 
 
-def _numbers(values: Any) -> NDArray[np.float64] | None:
-    """Values as an array, or None where they are no numbers: NumPy would take the text "600" for one."""
-    try:
-        array = np.asarray(values)
-        return None if array.dtype.kind in "USMmcO" else array.astype(np.float64)
-    except (TypeError, ValueError):  # such as lists of lists of several lengths
-        return None
+def _program_size(episodes: int) -> int:
+    """Episodes that a program acts for: powers of two, so that not every number of them is compiled."""
+    return 1 << (episodes - 1).bit_length()
 
 
-def _fit(numbers: NDArray[np.float64]) -> bool:
-    """Whether numbers are finite in float32, too, which networks compute in."""
-    return bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
+def _padded(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows [episode, ...], and zeros up to the size of a program."""
+    missing = _program_size(len(rows)) - len(rows)
+    return np.concatenate([rows, np.zeros((missing, *rows.shape[1:]), rows.dtype)])
