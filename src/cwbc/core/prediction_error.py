@@ -18,13 +18,13 @@ from cwbc.core.device import on_cpu
 from cwbc.core.holdout import Split
 from cwbc.core.layers import Parameters
 from cwbc.core.learners import Metrics
+from cwbc.core.measured_errors import BANDS, HELD_OUT, TRAINING, of_band
 from cwbc.core.methods import Training
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Discrete
 from cwbc.core.training_loop import step_operations
 from cwbc.core.trajectories import Trajectories
 
-BANDS = ("low", "middle", "high")  # thirds of episodes by return
 _MOST, _MOST_LOOKING_BACK = 510, 126  # steps of held-out episodes, and as many of training
 _COST = 0.02  # of training: measured less often where once per chunk would cost more
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -153,8 +153,8 @@ def _program(spec: PolicySpec, bands: tuple[str, ...]) -> Callable[[Any, LoggedS
         else:
             means = jax.lax.map(of_group, sample)
         held_out, trained = means[: len(bands)], means[len(bands) :]
-        by_band = {f"heldout_{band}": held_out[at] for at, band in enumerate(bands) if band}
-        return {"heldout": held_out.mean(), **by_band, "training_error": trained.mean()}
+        by_band = {of_band(band): held_out[at] for at, band in enumerate(bands) if band}
+        return {HELD_OUT: held_out.mean(), **by_band, TRAINING: trained.mean()}
 
     if on_cpu():
         return jax.jit(errors)

@@ -24,7 +24,11 @@ from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS
 from cwbc.system.formatting import amount
 
 NOTHING = "No policy to deploy: no return could be evaluated."
-_PICTURES = {"training.png": "prediction losses", "returns.png": "returns in the data and in training"}
+_PICTURES = {
+    "training.png": "prediction losses",
+    "heldout.png": "prediction errors on held-out episodes",
+    "returns.png": "returns in the data and in training",
+}
 
 
 def write_report(
@@ -37,7 +41,8 @@ def write_report(
     training_warnings: Mapping[str, Sequence[str]] | None = None,
 ) -> Methods:
     """Write results.csv, summary.json, scores, pictures and report.html; returns the methods."""
-    methods = evaluated(sweeps, dataset, training_warnings)
+    errors = {name: known.errors.final for name, known in (histories or {}).items() if known.errors}
+    methods = evaluated(sweeps, dataset, training_warnings, errors)
     written = {RESULTS: "every episode: method, seed, target return, achieved return"}
     if (directory / CONFIG).exists():
         written[CONFIG] = "all that is needed to run it again"

@@ -95,13 +95,20 @@ class EvaluatedMethod:
     dataset: DatasetSummary
     scores: Array  # [seed, target], the mean over episodes; NaN where a simulation broke down
     training_warnings: Sequence[str] = ()
+    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of prediction at the end, by name
 
     @classmethod
-    def of(cls, sweep: Sweep, dataset: DatasetSummary, warnings: Sequence[str] = ()) -> EvaluatedMethod:
+    def of(
+        cls,
+        sweep: Sweep,
+        dataset: DatasetSummary,
+        warnings: Sequence[str] = (),
+        errors: Mapping[str, float] | None = None,
+    ) -> EvaluatedMethod:
         """The method of a sweep, with the warnings of its training and those about seeds that differ."""
         scores = dataset.task.normalize(sweep.means)
         scores = np.where(np.isfinite(scores), scores, np.nan)
-        return cls(sweep, dataset, scores, [*warnings, *_seed_warnings(sweep, scores)])
+        return cls(sweep, dataset, scores, [*warnings, *_seed_warnings(sweep, scores)], errors or {})
 
     @functools.cached_property
     def task(self) -> Task:
@@ -197,6 +204,7 @@ class EvaluatedMethod:
             for key, point in self.named_points.items()
         }
         found |= {key: each.to_json() if (each := self.metrics[key]).is_known else None for key in FOLLOWING}
+        errors = {name: finite(error) for name, error in self.errors.items()}
         if known := found["ood_retention"]:
             found["ood_retention"] = {"target": found[self.landmarks[-1].key]["target"], **known}
         return {
@@ -205,6 +213,7 @@ class EvaluatedMethod:
             "takes_target": self.sweep.takes_target,
             **found,
             "training_warnings": list(self.training_warnings),
+            **({"prediction_error": errors} if errors else {}),
             "curve": [point.to_json() for point in self.points],
         }
 
@@ -231,12 +240,16 @@ Methods = Mapping[str, EvaluatedMethod]  # by name, on one dataset
 
 
 def evaluated(
-    sweeps: Sequence[Sweep], dataset: DatasetSummary, warnings: Mapping[str, Sequence[str]] | None = None
+    sweeps: Sequence[Sweep],
+    dataset: DatasetSummary,
+    warnings: Mapping[str, Sequence[str]] | None = None,
+    errors: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, EvaluatedMethod]:
-    """Methods by name, given the warnings of their training."""
-    of_method = warnings or {}
+    """Methods by name, given the warnings and the prediction errors of their training."""
+    warned, known = warnings or {}, errors or {}
     return {
-        sweep.method: EvaluatedMethod.of(sweep, dataset, of_method.get(sweep.method, ())) for sweep in sweeps
+        name: EvaluatedMethod.of(sweep, dataset, warned.get(name, ()), known.get(name))
+        for name, sweep in ((sweep.method, sweep) for sweep in sweeps)
     }
 
 

@@ -13,6 +13,7 @@ from cwbc import envs
 from cwbc.core import memory
 from cwbc.core.evaluation import reset_seed, roll_out
 from cwbc.core.learned_simulator import DynamicsModel
+from cwbc.core.measured_errors import MeasuredErrors
 from cwbc.core.spaces import Discrete
 from cwbc.data import compatibility
 from cwbc.data.dataset_summary import DatasetSummary
@@ -102,8 +103,11 @@ def evaluate_run(
         model: of the data, where the environment is that of an offline evaluation.
     """
     sweep = evaluate(policies, model or environment, targets, episodes, 0, progress)
-    stored = DatasetSummary.from_json(RunDirectory(directory).config()["dataset"])
+    run = RunDirectory(directory)
+    stored = DatasetSummary.from_json(run.config()["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)
-    methods = evaluated([sweep], dataset, {sweep.method: policies.warnings})
+    errors = MeasuredErrors.of(run.metrics(), len(policies.seeds))
+    known = {sweep.method: errors.final} if errors else {}
+    methods = evaluated([sweep], dataset, {sweep.method: policies.warnings}, known)
     write_results(directory, methods, {sweep.method: versions()}, before_replacing=before_writing)
     return sweep, dataset
