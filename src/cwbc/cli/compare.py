@@ -59,6 +59,7 @@ class Compare:
             cache = DatasetCache(self.training.env, update)
             recording = cache.recording(self.dataset, acting=not self.offline)
         data = recording.data
+        plan = plan.on(data)
         plan.show(recording, session)
         targets, episodes = self.sweep.plan(data.task, data.best)
         root = Path(self.training.out or f"runs/{contained(data.name)}")

@@ -15,6 +15,7 @@ from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Tracker
 from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
+from cwbc.core.holdout import FEWEST, split
 from cwbc.core.methods import CHOICES, DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.trajectories import Trajectories
@@ -26,6 +27,8 @@ from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted
+
+HELD_OUT = 0.1  # of the episodes, by default where the data has no environment
 
 if TYPE_CHECKING:
     Hyperparameters = Any
@@ -85,6 +88,16 @@ class Plan:
         methods = _methods(names, preset, chosen)
         return cls(methods, seeds or seeds_of(DEFAULT_SEEDS[preset]), preset, reason, trackers, options)
 
+    def on(self, data: Trajectories) -> Plan:
+        """The plan with the default of `--holdout` for this data: where nothing can be simulated, some."""
+        is_default = self.options.hyperparameters.holdout is None
+        if not is_default or data.environment is not None or data.episodes < FEWEST:
+            return self
+        held_out = [
+            (method, dataclasses.replace(training, holdout=HELD_OUT)) for method, training in self.methods
+        ]
+        return dataclasses.replace(self, methods=held_out)
+
     def notes(self, session: Session) -> dict[str, str]:
         """The provenance in a run's configuration, without that of its dataset."""
         return {"command": session.command_line, "preset": self.preset, "why this preset": self.reason}
@@ -108,6 +121,21 @@ class Plan:
             session.say(f"data streamed from host memory ({'as given' if self.options.data_on else size})")
         seeds, kind = counted(len(self.seeds), "seed"), jax.devices()[0].device_kind
         session.say(f"preset {self.preset} ({self.reason}), {seeds}, device {kind}")
+        if words := self._held_out_in_words(data):
+            session.say(words)
+
+    def _held_out_in_words(self, data: Trajectories) -> str:
+        """How many episodes are held out, and why; nothing where none are and nobody would expect any."""
+        fraction, is_default = self.methods[0][1].holdout, self.options.hyperparameters.holdout is None
+        if held_out := split(data, fraction).held_out:
+            reason = "the default without an environment" if is_default else "as given"
+            return (
+                f"held out of training: {held_out.episodes} of {counted(data.episodes, 'episode')} ({reason})"
+            )
+        if is_default and data.environment is None:
+            few = f"{counted(data.episodes, 'episode')} are too few, it takes {FEWEST}"
+            return f"held out of training: none ({few})"
+        return ""
 
     def check(self, dataset: DatasetSummary, specs: Mapping[Path, PolicySpec]) -> None:
         """Refuse trainings that do not fit into memory, and directories with other files; overwrite runs."""

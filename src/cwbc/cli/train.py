@@ -45,6 +45,7 @@ class Train:
         with session.reading(self.dataset) as update:
             recording = compatibility.fitted(read(self.dataset, self.training.env, progress=update))
             data = recording.trusted()
+        plan = plan.on(data)
         plan.show(recording, session)
         ((method, training),) = plan.methods
         directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")

@@ -90,8 +90,12 @@ def _overfitted(
     which = (late > ROSE * lowest) & (rise > np.maximum(NOTABLE, CLEAR * noise)) & (of_training < rise / 2)
     if not which.any():
         return []
-    what = f"the error on held-out episodes ended at {_range(late[which])}, above {_range(lowest[which])} before"
-    dropout = ", more --dropout" * (method.get("learner", "TargetChoice") == "TargetChoice")  # others have none
+    what = (
+        f"the error on held-out episodes ended at {_range(late[which])}, above {_range(lowest[which])} before"
+    )
+    dropout = ", more --dropout" * (
+        method.get("learner", "TargetChoice") == "TargetChoice"
+    )  # others have none
     cause = "The network memorizes the episodes that it is trained on"
     remedy = f"fewer --steps, a smaller --width{dropout} or more data usually helps"
     return [f"{what} ({_named(seeds, which)}). {cause}; {remedy}."]

@@ -39,6 +39,36 @@ class LoggedSteps:
     steps: jax.Array  # [group, window] the present one in the history
     actions: jax.Array  # [group, window, ...] as logged
 
+    @classmethod
+    def of(cls, spec: PolicySpec, data: Trajectories, episodes: NDArray[np.int64], count: int) -> LoggedSteps:
+        """Steps spread evenly over some episodes."""
+        # Multiples of the golden ratio: equal distances would always meet the same timestep of equal episodes.
+        ends = np.cumsum(data.lengths[episodes])
+        places = (np.arange(count) * _GOLDEN % 1 * ends[-1]).astype(np.int64)
+        member = np.searchsorted(ends, places, side="right")
+        chosen = episodes[member]
+        now = places - (ends[member] - data.lengths[chosen])
+        steps = np.minimum(now, spec.memory - 1)
+        timesteps = (now - steps)[:, None] + np.arange(spec.memory)
+        timesteps = np.minimum(timesteps, data.lengths[chosen][:, None] - 1)
+        firsts = data.starts[chosen][:, None]
+        rows, space = firsts + timesteps, spec.observations
+        is_past = (
+            np.arange(spec.memory) < steps[:, None]
+        )  # of the present step, the action is what is asked for
+        encoded = spec.actions.encode(jnp.asarray(data.actions[rows]))
+        returns_to_go = spec.method.learner.standardized(data.returns_to_go[rows], timesteps, spec.horizon)
+        frames = data.observations[space.rows_read(rows, np.broadcast_to(firsts, rows.shape))]
+        history = History(
+            observations=space.sampled(jnp.asarray(frames), tuple(map(jnp.asarray, space.arrays))),
+            actions=jnp.where(is_past[..., None], encoded, 0.0),
+            returns_to_go=jnp.asarray(returns_to_go, jnp.float32),
+            timesteps=jnp.asarray(timesteps, jnp.int32),
+            frames=None,
+        )
+        present = data.actions[data.starts[chosen] + now]
+        return cls(history, jnp.asarray(steps, jnp.int32), jnp.asarray(present))
+
 
 @dataclasses.dataclass(frozen=True)
 class PredictionError:
@@ -76,7 +106,7 @@ class PredictionError:
         count, held_out = most // len(self._bands), self.split.held_out
         assert held_out is not None
         groups = [
-            _logged_steps(self.spec, data, episodes, count)
+            LoggedSteps.of(self.spec, data, episodes, count)
             for data in (held_out, self.split.training)
             for episodes in np.array_split(np.argsort(data.returns, kind="stable"), len(self._bands))
         ]
@@ -87,42 +117,12 @@ class PredictionError:
         """At least so many steps of training lie between two measurements."""
         learner, one = self.spec.method.learner, jax.tree.map(lambda x: x[0], self._sample)
         state = jax.eval_shape(lambda: learner.initialize(self.spec, jax.random.key(0)))
-        measuring = jax.jit(_errors, static_argnums=0).lower(self.spec.form, state.parameters, one)
+        measuring = jax.jit(step_errors, static_argnums=0).lower(self.spec.form, state.parameters, one)
         operations = (measuring.cost_analysis() or {}).get("flops", 0.0) * 2 * len(self._bands)
         return max(1, math.ceil(operations / (_COST * step_operations(self.spec, self.training))))
 
 
-def _logged_steps(
-    spec: PolicySpec, data: Trajectories, episodes: NDArray[np.int64], count: int
-) -> LoggedSteps:
-    """Steps spread evenly over some episodes."""
-    # Multiples of the golden ratio: equal distances would always meet the same timestep of equal episodes.
-    ends = np.cumsum(data.lengths[episodes])
-    places = (np.arange(count) * _GOLDEN % 1 * ends[-1]).astype(np.int64)
-    member = np.searchsorted(ends, places, side="right")
-    chosen = episodes[member]
-    now = places - (ends[member] - data.lengths[chosen])
-    steps = np.minimum(now, spec.memory - 1)
-    timesteps = (now - steps)[:, None] + np.arange(spec.memory)
-    timesteps = np.minimum(timesteps, data.lengths[chosen][:, None] - 1)
-    firsts = data.starts[chosen][:, None]
-    rows, space = firsts + timesteps, spec.observations
-    is_past = np.arange(spec.memory) < steps[:, None]  # of the present step, the action is what is asked for
-    encoded = spec.actions.encode(jnp.asarray(data.actions[rows]))
-    returns_to_go = spec.method.learner.standardized(data.returns_to_go[rows], timesteps, spec.horizon)
-    frames = data.observations[space.rows_read(rows, np.broadcast_to(firsts, rows.shape))]
-    history = History(
-        observations=space.sampled(jnp.asarray(frames), tuple(map(jnp.asarray, space.arrays))),
-        actions=jnp.where(is_past[..., None], encoded, 0.0),
-        returns_to_go=jnp.asarray(returns_to_go, jnp.float32),
-        timesteps=jnp.asarray(timesteps, jnp.int32),
-        frames=None,
-    )
-    present = data.actions[data.starts[chosen] + now]
-    return LoggedSteps(history, jnp.asarray(steps, jnp.int32), jnp.asarray(present))
-
-
-def _errors(spec: PolicySpec, parameters: Parameters, some: LoggedSteps) -> jax.Array:
+def step_errors(spec: PolicySpec, parameters: Parameters, some: LoggedSteps) -> jax.Array:
     """The error of one policy at each step of one group. [window]"""
     learner = spec.method.learner
 
@@ -145,11 +145,11 @@ def _program(spec: PolicySpec, bands: tuple[str, ...]) -> Callable[[Any, LoggedS
 
     def errors(parameters: Parameters, sample: LoggedSteps) -> Metrics:
         def of_group(group: LoggedSteps) -> jax.Array:
-            return jnp.mean(_errors(spec, parameters, group))
+            return jnp.mean(step_errors(spec, parameters, group))
 
         if spec.memory == 1:  # all at once; histories of transformers would take much memory
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sample)
-            means = _errors(spec, parameters, flat).reshape(2 * len(bands), -1).mean(axis=1)
+            means = step_errors(spec, parameters, flat).reshape(2 * len(bands), -1).mean(axis=1)
         else:
             means = jax.lax.map(of_group, sample)
         held_out, trained = means[: len(bands)], means[len(bands) :]
