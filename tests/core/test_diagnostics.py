@@ -107,7 +107,7 @@ FALLING = 0.5 / np.arange(1, 41) + 0.05
 def test_an_error_on_held_out_episodes_that_rises() -> None:
     rising = FALLING + np.linspace(0, 0.2, 40)
     (text,) = training_warnings(metrics(heldout=rising, training_error=FALLING), SEEDS, METHOD)
-    assert text.startswith("the error on held-out episodes ended at 0.254, above 0.137 before (all seeds). ")
+    assert text.startswith("the error on held-out episodes ended at 0.255, above 0.147 before (all seeds). ")
     assert "memorizes" in text
     assert "fewer --steps, a smaller --width, more --dropout or more data usually helps" in text
     value_based = METHOD | {"learner": "ImplicitQ"}

@@ -10,12 +10,12 @@ import numpy as np
 from cwbc.core.measured_errors import BANDS, HELD_OUT, TRAINING, MeasuredErrors, of_band
 from cwbc.reports.chart import Axis, Chart, Curve, Panel
 from cwbc.reports.dataset_charts import MOST_POINTS, Histories
-from cwbc.reports.method_styles import looks_of
+from cwbc.reports.method_styles import COLOURS, looks_of
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.intervals import Array
 
-_UNIT = "Mean squared differences of actions from -1 to 1; of discrete actions, the fraction of wrong ones."
-_HEADINGS = {HELD_OUT: "on held-out episodes", TRAINING: "on as many steps of episodes trained on"}
+_UNIT = "On held-out episodes, and on those trained on. Mean squared differences of actions from −1 to 1; of discrete actions, the fraction of wrong ones."
+_TRAINED_ON = "episodes trained on"
 
 
 def errors_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | None:
@@ -23,26 +23,27 @@ def errors_chart(histories: Histories, names: Sequence[str] = ()) -> Chart | Non
     known = _known(histories)
     if not known:
         return None
-    curves = {which: [_curve(name, of, which) for name, of in known.items()] for which in _HEADINGS}
-    ends = np.concatenate(
-        [each for of in curves.values() for curve in of for each in (curve.value, curve.low, curve.high)]
-    )
-    last = max(int(of.steps[-1]) for of in known.values())
-    across = Axis("step", limits=(0, 1.01 * last), written="{:,.0f}".format)
-    up = Axis("prediction error", written=_written).around(ends, 0.04)
-    panels = [Panel(up, of, _HEADINGS[which]) for which, of in curves.items()]
+    looks, curves = dict[str, int](), list[Curve]()
+    for name, look in looks_of(list(known), names).items():
+        trained = f"{name}, {_TRAINED_ON}"
+        looks |= {name: look, trained: look + len(COLOURS)}  # of the same colour, and dashed
+        curves += [_curve(name, known[name], HELD_OUT), _curve(trained, known[name], TRAINING)]
+    values = np.concatenate([ends for curve in curves for ends in (curve.value, curve.low, curve.high)])
+    across = Axis("step", limits=(0, 1.01 * max(curve.x[-1] for curve in curves)), written="{:,.0f}".format)
+    is_positive = bool(np.nanmin(values, initial=math.inf) > 0)
+    title = "prediction error" + ", logarithmic scale" * is_positive
+    up = Axis(title, is_positive, written=_written).around(values, 0.04)
     several = any(of.held_out.shape[1] > 1 for of in known.values())
     spread = "Means over seeds; bands reach from the min to the max over seeds." if several else "One seed."
-    looks = looks_of(list(known), names)
-    return Chart("Prediction error", across, panels, looks, f"{spread} {_UNIT}", file="heldout")
+    return Chart("Prediction error", across, [Panel(up, curves)], looks, f"{spread} {_UNIT}", file="heldout")
 
 
 def errors_table(histories: Histories, names: Sequence[str] = ()) -> ReportTable | None:
     """Errors at the end of training, by thirds of the held-out episodes; None where none were held out."""
     known = _known(histories)
-    shown = {TRAINING: "episodes trained on", HELD_OUT: "held-out episodes"}
-    shown |= {of_band(band): f"{band} returns" for band in BANDS}
-    shown = {name: title for name, title in shown.items() if any(name in of.errors for of in known.values())}
+    columns = {TRAINING: TableColumn(_TRAINED_ON), HELD_OUT: TableColumn("held-out episodes")}
+    columns |= {of_band(band): TableColumn(f"{band} returns", "held-out") for band in BANDS}
+    shown = [name for name in columns if any(name in of.errors for of in known.values())]
     rows = [
         TableRow(name, [TableCell(of.final.get(each, math.nan)) for each in shown], name, written=_written)
         for name, of in known.items()
@@ -50,8 +51,8 @@ def errors_table(histories: Histories, names: Sequence[str] = ()) -> ReportTable
     if not rows:
         return None
     looks = looks_of(list(known), names)
-    columns = [TableColumn(title) for title in shown.values()]
-    return ReportTable("method", columns, rows, looks, title="Prediction error at the end of training")
+    found = [columns[name] for name in shown]
+    return ReportTable("method", found, rows, looks, title="Prediction error at the end of training")
 
 
 def _known(histories: Histories) -> dict[str, MeasuredErrors]:

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import Chart
 from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
-from cwbc.reports.prediction_errors import errors_chart, errors_table
 from cwbc.reports.page import Sections, block, page_html
 from cwbc.reports.png import picture
+from cwbc.reports.prediction_errors import errors_chart, errors_table
 from cwbc.reports.showing import scores_table, targets_table
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evaluated import Methods
