@@ -67,7 +67,8 @@ def test_the_errors_by_return() -> None:
 
 def test_runs_without_held_out_episodes_have_neither() -> None:
     without = {"bc": HISTORIES["bc"]}
-    assert errors_chart(without) is errors_table(without) is None
+    assert errors_chart(without) is None
+    assert errors_table(without) is None
     names = ("heldout_low", "heldout_middle", "heldout_high")
     few = [{name: value for name, value in row.items() if name not in names} for row in ROWS]
     errors = MeasuredErrors.of(few, 2)

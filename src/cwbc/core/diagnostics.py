@@ -90,15 +90,11 @@ def _overfitted(
     which = (late > ROSE * lowest) & (rise > np.maximum(NOTABLE, CLEAR * noise)) & (of_training < rise / 2)
     if not which.any():
         return []
-    what = (
-        f"the error on held-out episodes ended at {_range(late[which])}, above {_range(lowest[which])} before"
-    )
-    dropout = ", more --dropout" * (
-        method.get("learner", "TargetChoice") == "TargetChoice"
-    )  # others have none
+    ends = f"{_range(late[which])}, above {_range(lowest[which])} before ({_named(seeds, which)})"
+    dropout = ", more --dropout" * (method.get("learner", "TargetChoice") == "TargetChoice")  # others: none
     cause = "The network memorizes the episodes that it is trained on"
     remedy = f"fewer --steps, a smaller --width{dropout} or more data usually helps"
-    return [f"{what} ({_named(seeds, which)}). {cause}; {remedy}."]
+    return [f"the error on held-out episodes ended at {ends}. {cause}; {remedy}."]
 
 
 def _parts(values: Values) -> Values:

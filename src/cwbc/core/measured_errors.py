@@ -28,7 +28,7 @@ class MeasuredErrors:
 
     @classmethod
     def of(cls, metrics: Sequence[Mapping[str, Any]], seeds: int) -> MeasuredErrors | None:
-        """The errors in the rows of metrics; None where no episodes were held out, or nothing was measured."""
+        """The errors in the rows of metrics; None where no episodes were held out."""
         rows = [row for row in metrics if all(_is_of(row.get(name), seeds) for name in (HELD_OUT, TRAINING))]
         if not rows:
             return None

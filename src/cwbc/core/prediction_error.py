@@ -42,7 +42,7 @@ class LoggedSteps:
     @classmethod
     def of(cls, spec: PolicySpec, data: Trajectories, episodes: NDArray[np.int64], count: int) -> LoggedSteps:
         """Steps spread evenly over some episodes."""
-        # Multiples of the golden ratio: equal distances would always meet the same timestep of equal episodes.
+        # Multiples of the golden ratio: equal distances would meet the same timestep of all equal episodes.
         ends = np.cumsum(data.lengths[episodes])
         places = (np.arange(count) * _GOLDEN % 1 * ends[-1]).astype(np.int64)
         member = np.searchsorted(ends, places, side="right")
@@ -53,9 +53,7 @@ class LoggedSteps:
         timesteps = np.minimum(timesteps, data.lengths[chosen][:, None] - 1)
         firsts = data.starts[chosen][:, None]
         rows, space = firsts + timesteps, spec.observations
-        is_past = (
-            np.arange(spec.memory) < steps[:, None]
-        )  # of the present step, the action is what is asked for
+        is_past = np.arange(spec.memory) < steps[:, None]  # the present action is asked for
         encoded = spec.actions.encode(jnp.asarray(data.actions[rows]))
         returns_to_go = spec.method.learner.standardized(data.returns_to_go[rows], timesteps, spec.horizon)
         frames = data.observations[space.rows_read(rows, np.broadcast_to(firsts, rows.shape))]

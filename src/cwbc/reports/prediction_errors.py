@@ -14,7 +14,10 @@ from cwbc.reports.method_styles import COLOURS, looks_of
 from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.intervals import Array
 
-_UNIT = "On held-out episodes, and on those trained on. Mean squared differences of actions from −1 to 1; of discrete actions, the fraction of wrong ones."
+_UNIT = (
+    "Solid on held-out episodes, dashed on those trained on. Mean squared differences of actions from −1 to 1; "
+    "of discrete actions, the fraction of wrong ones."
+)
 _TRAINED_ON = "episodes trained on"
 
 
@@ -67,7 +70,8 @@ def _curve(name: str, of: MeasuredErrors, which: str) -> Curve:
     low, high = values.min(axis=1), values.max(axis=1)
     if values.shape[1] == 1:
         low = high = np.full(len(parts), np.nan)
-    return Curve(name, of.steps[[part[-1] for part in parts]], values.mean(axis=1), low, high)
+    steps = of.steps[[part[-1] for part in parts]].astype(np.float64)
+    return Curve(name, steps, values.mean(axis=1), low, high)
 
 
 def _written(error: float) -> str:
