@@ -296,7 +296,12 @@ def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFi
     options = [option for option in TINY if "episodes" not in option]
     out = tmp_path / "my runs"
     assert run("train", dataset, "bc", *options, "--out", out / "bc") == 0
-    assert f"`cwbc evaluate '{out}/bc' --env ID` evaluates it" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert (
+        "held out of training: 6 of 60 episodes (the default without an environment, or as before)" in message
+    )
+    assert f"`cwbc evaluate '{out}/bc' --env ID` evaluates it" in message
+    assert RunDirectory(out / "bc").metrics()[-1].keys() >= {"heldout", "heldout_low", "training_error"}
     assert run("compare", dataset, "bc", *TINY, "--out", tmp_path / "c") == 2
     assert "names no environment to act in; give --env ID" in capsys.readouterr().err
     assert not (tmp_path / "c").exists()

@@ -23,7 +23,7 @@ from cwbc.data import checks
 from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.runs.configuration import planned_configuration
-from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
+from cwbc.runs.run_directory import CONFIG, METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted
@@ -88,15 +88,16 @@ class Plan:
         methods = _methods(names, preset, chosen)
         return cls(methods, seeds or seeds_of(DEFAULT_SEEDS[preset]), preset, reason, trackers, options)
 
-    def on(self, data: Trajectories) -> Plan:
-        """The plan with the default of `--holdout` for this data: where nothing can be simulated, some."""
-        is_default = self.options.hyperparameters.holdout is None
-        if not is_default or data.environment is not None or data.episodes < FEWEST:
+    def on(self, data: Trajectories, directories: Sequence[Path]) -> Plan:
+        """The plan with the default of `--holdout`: that of a run there, else some without an environment."""
+        if self.options.hyperparameters.holdout is not None:
             return self
-        held_out = [
-            (method, dataclasses.replace(training, holdout=HELD_OUT)) for method, training in self.methods
-        ]
-        return dataclasses.replace(self, methods=held_out)
+        runs = [run for run in map(RunDirectory, directories) if run.has(CONFIG)]
+        fraction = HELD_OUT if data.environment is None and data.episodes >= FEWEST else 0.0
+        if runs and not self.options.overwrite:
+            fraction = runs[0].config()["training"].get("holdout", 0.0)
+        methods = [(each, dataclasses.replace(training, holdout=fraction)) for each, training in self.methods]
+        return dataclasses.replace(self, methods=methods)
 
     def notes(self, session: Session) -> dict[str, str]:
         """The provenance in a run's configuration, without that of its dataset."""
@@ -126,15 +127,13 @@ class Plan:
 
     def _held_out_in_words(self, data: Trajectories) -> str:
         """How many episodes are held out, and why; nothing where none are and nobody would expect any."""
-        fraction, is_default = self.methods[0][1].holdout, self.options.hyperparameters.holdout is None
-        if held_out := split(data, fraction).held_out:
-            reason = "the default without an environment" if is_default else "as given"
-            return (
-                f"held out of training: {held_out.episodes} of {counted(data.episodes, 'episode')} ({reason})"
-            )
-        if is_default and data.environment is None:
-            few = f"{counted(data.episodes, 'episode')} are too few, it takes {FEWEST}"
-            return f"held out of training: none ({few})"
+        is_given = self.options.hyperparameters.holdout is not None
+        every = counted(data.episodes, "episode")
+        if held_out := split(data, self.methods[0][1].holdout).held_out:
+            reason = "as given" if is_given else "the default without an environment, or as before"
+            return f"held out of training: {held_out.episodes} of {every} ({reason})"
+        if not is_given and data.environment is None and data.episodes < FEWEST:
+            return f"held out of training: none ({every} are too few; it takes {FEWEST})"
         return ""
 
     def check(self, dataset: DatasetSummary, specs: Mapping[Path, PolicySpec]) -> None:

@@ -86,7 +86,7 @@ def _overfitted(
     late, lowest = held_out[-1], held_out[least, every]
     noise = np.median(np.abs(np.diff(measured.held_out, axis=0)), axis=0)
     rise, of_training = late - lowest, training[-1] - training[least, every]
-    # Where both rise, the policies leave the logged actions for another reason: value-based ones are meant to.
+    # Where both rise, policies leave the logged actions for another reason: value-based ones are meant to.
     which = (late > ROSE * lowest) & (rise > np.maximum(NOTABLE, CLEAR * noise)) & (of_training < rise / 2)
     if not which.any():
         return []

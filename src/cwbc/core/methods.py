@@ -67,8 +67,7 @@ class Training:
         context: K, steps of a window (paper: 20).
         precision: precision of hidden matmuls in training (default: bfloat16 on a GPU, float32 on a CPU).
         frame_stack: frames that a policy reads of image observations (paper: 4).
-        holdout: fraction of the episodes that is kept out of training to measure prediction errors on
-            (default: 0.1 where the data has no environment, else 0).
+        holdout: fraction of episodes held out of training (default: 0.1 without an environment, else 0).
     """
 
     steps: int = 100_000

@@ -145,11 +145,7 @@ def _program(spec: PolicySpec, bands: tuple[str, ...]) -> Callable[[Any, LoggedS
         def of_group(group: LoggedSteps) -> jax.Array:
             return jnp.mean(step_errors(spec, parameters, group))
 
-        if spec.memory == 1:  # all at once; histories of transformers would take much memory
-            flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sample)
-            means = step_errors(spec, parameters, flat).reshape(2 * len(bands), -1).mean(axis=1)
-        else:
-            means = jax.lax.map(of_group, sample)
+        means = jax.lax.map(of_group, sample)  # in turn: all at once would take much memory
         held_out, trained = means[: len(bands)], means[len(bands) :]
         by_band = {of_band(band): held_out[at] for at, band in enumerate(bands) if band}
         return {HELD_OUT: held_out.mean(), **by_band, TRAINING: trained.mean()}

@@ -15,8 +15,8 @@ from cwbc.reports.tables import ReportTable, TableCell, TableColumn, TableRow
 from cwbc.results.intervals import Array
 
 _UNIT = (
-    "Solid on held-out episodes, dashed on those trained on. Mean squared differences of actions from −1 to 1; "
-    "of discrete actions, the fraction of wrong ones."
+    "Solid on held-out episodes, dashed on those trained on. Mean squared differences of actions from −1 "
+    "to 1; of discrete actions, the fraction of wrong ones."
 )
 _TRAINED_ON = "episodes trained on"
 
