@@ -313,6 +313,29 @@ def test_trained_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_without_an_environment_episodes_are_held_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset, out = write_toy(tmp_path / "mine.hdf5", environment=None), tmp_path / "out"
+    options = [option for option in TINY if "episodes" not in option]
+    said = "held out of training: 6 of 60 episodes (the default without an environment, or as before)"
+    assert run("train", dataset, "bc", *options, "--out", out / "bc") == 0
+    assert said in capsys.readouterr().err
+    # With an environment nothing would be, but for a run that began so.
+    assert run("compare", dataset, "bc", *TINY, "--out", out, f"--env={ENVIRONMENT}") == 0
+    message = capsys.readouterr().err
+    assert said in message
+    assert "bc: already trained" in message
+    for folder in (out, out / "bc"):
+        errors = json.loads((folder / "summary.json").read_text())["methods"]["bc"]["prediction_error"]
+        assert list(errors) == ["heldout", "heldout_low", "heldout_middle", "heldout_high", "training_error"]
+    assert (out / "heldout.png").exists()
+    assert "Prediction error at the end of training" in (out / "report.html").read_text()
+    assert run("train", dataset, "bc", *options, "--out", out / "bc", "--holdout=0") == 2
+    assert "training.holdout was 0.1, now None" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_streaming_is_told_with_its_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

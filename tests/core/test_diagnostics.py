@@ -99,3 +99,33 @@ def test_several_signs_are_one_warning() -> None:
 
 def test_a_few_rows_are_enough_for_what_is_no_trend() -> None:
     assert training_warnings(metrics(saturation=np.ones(40))[:3], SEEDS, METHOD)
+
+
+FALLING = 0.5 / np.arange(1, 41) + 0.05
+
+
+def test_an_error_on_held_out_episodes_that_rises() -> None:
+    rising = FALLING + np.linspace(0, 0.2, 40)
+    (text,) = training_warnings(metrics(heldout=rising, training_error=FALLING), SEEDS, METHOD)
+    assert text.startswith("the error on held-out episodes ended at 0.255, above 0.147 before (all seeds). ")
+    assert "memorizes" in text
+    assert "fewer --steps, a smaller --width, more --dropout or more data usually helps" in text
+    value_based = METHOD | {"learner": "ImplicitQ"}
+    (text,) = training_warnings(metrics(heldout=rising, training_error=FALLING), SEEDS, value_based)
+    assert "--dropout" not in text
+    one = np.stack([FALLING, rising, FALLING], axis=1)
+    (text,) = training_warnings(metrics(heldout=one, training_error=FALLING), SEEDS, METHOD)
+    assert "(seed 1)" in text
+
+
+def test_no_warning_where_held_out_episodes_are_not_the_cause() -> None:
+    rising = FALLING + np.linspace(0, 0.2, 40)
+    noise = np.random.default_rng(0).normal(size=(200, 40, 3))
+    healthy = [{"heldout": FALLING, "training_error": FALLING}]
+    healthy += [{"heldout": rising, "training_error": rising}]  # a policy that is meant to leave the data
+    healthy += [{"heldout": 1e-3 * rising, "training_error": 1e-3 * FALLING}]  # too small to matter
+    healthy += [{"heldout": 0.3 + 0.05 * each, "training_error": FALLING} for each in noise]
+    for columns in healthy:
+        assert training_warnings(metrics(**columns), SEEDS, METHOD) == []
+    few = metrics(heldout=rising, training_error=FALLING)[:9]
+    assert training_warnings(few, SEEDS, METHOD) == []

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from toys import HORIZON, LARGEST, cloning, tiny, toy_data, write_toy
 
 from cwbc.cli.main import main
-from cwbc.core import training_loop
+from cwbc.core import prediction_error, training_loop
 from cwbc.core.conditioning import DEFAULT_SCALE
 from cwbc.core.device import Place
+from cwbc.core.holdout import split
 from cwbc.core.methods import Method, Training
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Continuous
@@ -512,3 +513,34 @@ def test_the_error_about_another_condition_scale_names_the_option_that_resumes(t
     with pytest.raises(InputError, match=wanted) as raised:
         train(toy_data(), tiny("rvs"), SETTINGS, (0,), tmp_path)
     assert "center" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_held_out_episodes_are_not_trained_on_and_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prediction_error, "_COST", 1000.0)  # after every chunk, though these are tiny
+    data, held_out, seeds = toy_data(), dataclasses.replace(SETTINGS, holdout=0.2), (3, 4)
+    whole = train(data, tiny("rvs+w+c"), held_out, seeds, tmp_path / "whole")
+    assert_same(whole, train(split(data, 0.2).training, tiny("rvs+w+c"), SETTINGS, seeds))
+    with pytest.raises(Interrupted):
+        train(data, tiny("rvs+w+c"), held_out, seeds, tmp_path / "cut", should_stop=stop_after(2))
+    train(data, tiny("rvs+w+c"), held_out, seeds, tmp_path / "cut")
+    train(data, tiny("rvs+w+c"), held_out, (4,), tmp_path / "alone")
+    rows, again, alone = (
+        [{**row, "seconds": 0} for row in RunDirectory(tmp_path / name).metrics()]
+        for name in ("whole", "cut", "alone")
+    )
+    assert rows == again
+    names = ("heldout", "heldout_low", "heldout_middle", "heldout_high", "training_error")
+    for name in names:
+        values = np.array([row[name] for row in rows])
+        assert values.shape == (5, 2)
+        assert ((values > 0) & (values < 4)).all()
+        np.testing.assert_array_equal(values[:, 1:], [row[name] for row in alone])
+    bands = np.mean([rows[-1][name] for name in names[1:4]], axis=0)
+    np.testing.assert_allclose(rows[-1]["heldout"], bands, rtol=1e-5)
+    config = RunDirectory(tmp_path / "whole").config()
+    assert config["dataset"]["content_hash"] == data.content_hash
+    assert (config["dataset"]["episodes"], config["training"]["holdout"]) == (60, 0.2)
+    assert sum(config["drawn"]) == pytest.approx(1)

@@ -59,9 +59,10 @@ class Compare:
             cache = DatasetCache(self.training.env, update)
             recording = cache.recording(self.dataset, acting=not self.offline)
         data = recording.data
+        root = Path(self.training.out or f"runs/{contained(data.name)}")
+        plan = plan.on(data, [root / method.name for method, _ in plan.methods])
         plan.show(recording, session)
         targets, episodes = self.sweep.plan(data.task, data.best)
-        root = Path(self.training.out or f"runs/{contained(data.name)}")
         if RunDirectory(root).is_run():
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
         check_place(root)

@@ -15,6 +15,7 @@ from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Tracker
 from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
+from cwbc.core.holdout import FEWEST, split
 from cwbc.core.methods import CHOICES, DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.trajectories import Trajectories
@@ -22,10 +23,12 @@ from cwbc.data import checks
 from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.runs.configuration import planned_configuration
-from cwbc.runs.run_directory import METRICS, SUMMARY, RunDirectory
+from cwbc.runs.run_directory import CONFIG, METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import counted
+
+HELD_OUT = 0.1  # of the episodes, by default where the data has no environment
 
 if TYPE_CHECKING:
     Hyperparameters = Any
@@ -85,6 +88,17 @@ class Plan:
         methods = _methods(names, preset, chosen)
         return cls(methods, seeds or seeds_of(DEFAULT_SEEDS[preset]), preset, reason, trackers, options)
 
+    def on(self, data: Trajectories, directories: Sequence[Path]) -> Plan:
+        """The plan with the default of `--holdout`: that of a run there, else some without an environment."""
+        if self.options.hyperparameters.holdout is not None:
+            return self
+        runs = [run for run in map(RunDirectory, directories) if run.has(CONFIG)]
+        fraction = HELD_OUT if data.environment is None and data.episodes >= FEWEST else 0.0
+        if runs and not self.options.overwrite:
+            fraction = runs[0].config()["training"].get("holdout", 0.0)
+        methods = [(each, dataclasses.replace(training, holdout=fraction)) for each, training in self.methods]
+        return dataclasses.replace(self, methods=methods)
+
     def notes(self, session: Session) -> dict[str, str]:
         """The provenance in a run's configuration, without that of its dataset."""
         return {"command": session.command_line, "preset": self.preset, "why this preset": self.reason}
@@ -108,6 +122,19 @@ class Plan:
             session.say(f"data streamed from host memory ({'as given' if self.options.data_on else size})")
         seeds, kind = counted(len(self.seeds), "seed"), jax.devices()[0].device_kind
         session.say(f"preset {self.preset} ({self.reason}), {seeds}, device {kind}")
+        if words := self._held_out_in_words(data):
+            session.say(words)
+
+    def _held_out_in_words(self, data: Trajectories) -> str:
+        """How many episodes are held out, and why; nothing where none are and nobody would expect any."""
+        is_given = self.options.hyperparameters.holdout is not None
+        every = counted(data.episodes, "episode")
+        if held_out := split(data, self.methods[0][1].holdout).held_out:
+            reason = "as given" if is_given else "the default without an environment, or as before"
+            return f"held out of training: {held_out.episodes} of {every} ({reason})"
+        if not is_given and data.environment is None and data.episodes < FEWEST:
+            return f"held out of training: none ({every} are too few; it takes {FEWEST})"
+        return ""
 
     def check(self, dataset: DatasetSummary, specs: Mapping[Path, PolicySpec]) -> None:
         """Refuse trainings that do not fit into memory, and directories with other files; overwrite runs."""

@@ -42,7 +42,7 @@ class Recommend:
             sweeps,
             dataset,
             {name: run.training_warnings() for name, run in of_run.items()},
-            {name: run.estimates() for name, run in of_run.items()},
+            estimates={name: run.estimates() for name, run in of_run.items()},
         )
         recommended = recommend(methods)
         if recommended is None:

@@ -45,9 +45,11 @@ class Train:
         with session.reading(self.dataset) as update:
             recording = compatibility.fitted(read(self.dataset, self.training.env, progress=update))
             data = recording.trusted()
+        ((method, _),) = plan.methods
+        directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")
+        plan = plan.on(data, [directory])
         plan.show(recording, session)
         ((method, training),) = plan.methods
-        directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")
         plan.check(DatasetSummary.of(data), {directory: PolicySpec.fit(method, data, training)})
         done = show_resuming(method.name, directory, training.steps, session)
         if done < training.steps:

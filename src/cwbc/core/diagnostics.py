@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.core.measured_errors import MeasuredErrors
 from cwbc.system.formatting import listed, percent
 
-ROSE = 1.1  # times its early value: a loss that ends above it has risen
+ROSE = 1.1  # times its early value: a loss that ends above it has risen; likewise an error, times its lowest
+CLEAR = 5.0  # times the median change between measurements: what an error rises by less may be noise
 APART = 2.0  # times the median over seeds: a seed whose loss is higher is far from the others
 NOTABLE = 0.005  # of a loss: what is less is nothing to worry about
 SATURATED = 0.5  # of the predicted actions at the ends of their range, beyond what was logged there
 CONSTANT = 0.02  # of the logged actions' standard deviation: predictions that vary less are constant
 _FEW = 2  # rows of metrics, fewer of which show no trend
+_PARTS = 10  # of a training, of which means are compared
 
 Values = NDArray[np.float64]
 
@@ -29,12 +32,19 @@ def training_warnings(
         metrics: the rows of metrics.jsonl.
         method: as in config.json.
     """
+    return _unhealthy(metrics, seeds, method) + _overfitted(metrics, seeds, method)
+
+
+def _unhealthy(
+    metrics: Sequence[Mapping[str, Any]], seeds: Sequence[int], method: Mapping[str, Any]
+) -> list[str]:
+    """Warnings about losses and predictions on what is trained on."""
     losses, saturation, variation = (
         _column(metrics, name, len(seeds)) for name in ("prediction", "saturation", "variation")
     )
     if min(map(len, (losses, saturation, variation))) < _FEW:  # or a version that did not record them
         return []
-    parts = np.array([part.mean(axis=0) for part in np.array_split(losses, min(10, len(losses)))])
+    parts = _parts(losses)
     early, late = parts[: len(parts) // 2].min(axis=0), parts[-1]
     last = -max(1, len(losses) // 10)
     saturated, varied = saturation[last:].mean(axis=0), variation[last:].mean(axis=0)
@@ -62,6 +72,34 @@ def training_warnings(
         remedy = "More --steps or a lower --learning-rate reduce the difference between seeds."
         found.append(f"{what} ({_named(seeds, apart)}). {remedy}")
     return found
+
+
+def _overfitted(
+    metrics: Sequence[Mapping[str, Any]], seeds: Sequence[int], method: Mapping[str, Any]
+) -> list[str]:
+    """A warning where the error on held-out episodes rises, and that on episodes of training does not."""
+    measured = MeasuredErrors.of(metrics, len(seeds))
+    if measured is None or len(measured.steps) < _PARTS:
+        return []
+    held_out, training = _parts(measured.held_out), _parts(measured.training)
+    least, every = held_out.argmin(axis=0), np.arange(len(seeds))
+    late, lowest = held_out[-1], held_out[least, every]
+    noise = np.median(np.abs(np.diff(measured.held_out, axis=0)), axis=0)
+    rise, of_training = late - lowest, training[-1] - training[least, every]
+    # Where both rise, policies leave the logged actions for another reason: value-based ones are meant to.
+    which = (late > ROSE * lowest) & (rise > np.maximum(NOTABLE, CLEAR * noise)) & (of_training < rise / 2)
+    if not which.any():
+        return []
+    ends = f"{_range(late[which])}, above {_range(lowest[which])} before ({_named(seeds, which)})"
+    dropout = ", more --dropout" * (method.get("learner", "TargetChoice") == "TargetChoice")  # others: none
+    cause = "The network memorizes the episodes that it is trained on"
+    remedy = f"fewer --steps, a smaller --width{dropout} or more data usually helps"
+    return [f"the error on held-out episodes ended at {ends}. {cause}; {remedy}."]
+
+
+def _parts(values: Values) -> Values:
+    """The means over consecutive parts of a training. [part, seed]"""
+    return np.array([part.mean(axis=0) for part in np.array_split(values, min(_PARTS, len(values)))])
 
 
 def _column(metrics: Sequence[Mapping[str, Any]], name: str, seeds: int) -> Values:

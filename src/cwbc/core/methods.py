@@ -29,6 +29,7 @@ from cwbc.system.typed_json import decode
 Preset = Literal["paper", "small"]
 DEFAULT_SEEDS: Mapping[Preset, int] = {"paper": 10, "small": 3}
 _MOST_SEEDS = 10_000  # more are a mistake, and would not fit into memory
+MOST_HELD_OUT = 0.5  # of the episodes
 # Beyond these, no machine has enough memory.
 _MOST = {"steps": MOST_STEPS, "batch_size": 2**20, "context": 2**16, "frame_stack": 64}
 
@@ -66,6 +67,7 @@ class Training:
         context: K, steps of a window (paper: 20).
         precision: precision of hidden matmuls in training (default: bfloat16 on a GPU, float32 on a CPU).
         frame_stack: frames that a policy reads of image observations (paper: 4).
+        holdout: fraction of episodes held out of training (default: 0.1 without an environment, else 0).
     """
 
     steps: int = 100_000
@@ -73,12 +75,14 @@ class Training:
     context: int = 20
     precision: Literal["float32", "bfloat16"] = "float32"
     frame_stack: int = dataclasses.field(default=4, metadata={"added": True})
+    holdout: float = dataclasses.field(default=0.0, metadata={"added": True})
 
     def __post_init__(self) -> None:
         for name, most in _MOST.items():
             value = getattr(self, name)
             require(value >= 1, name, value, "at least 1")
             require(value <= most, name, value, f"at most {most:,}")
+        require(0 <= self.holdout <= MOST_HELD_OUT, "holdout", self.holdout, f"from 0 to {MOST_HELD_OUT}")
 
 
 def as_begun(method: Method, steps: int) -> Method:

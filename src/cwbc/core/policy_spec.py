@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.core.holdout import split
 from cwbc.core.methods import Method, Training, method_from_json, to_json
 from cwbc.core.spaces import (
     ActionSpace,
@@ -36,9 +37,10 @@ class PolicySpec:
 
     @classmethod
     def fit(cls, method: Method, data: Trajectories, training: Training) -> PolicySpec:
-        """The specification of a method on a dataset."""
+        """The specification of a method on a dataset, without its held-out episodes."""
         steps, period = training.steps, method.learner.period
         require(steps % period == 0, "steps", steps, f"a multiple of {period}, the batches of an update")
+        data = split(data, training.holdout).training
         space = observation_space(data, training.frame_stack)
         fitted = method.fit(data)
         return cls(fitted, space, action_space(data), data.horizon, training.context)

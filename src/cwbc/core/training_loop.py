@@ -53,6 +53,8 @@ class Trainee:
         state: leaves [seed, ...].
         step: steps that are done.
         seconds: that these took.
+        measure: called with the parameters, which of their rows are of this method, and the steps before and
+            after a chunk; gives more metrics [seed].
         record: called with the metrics of every chunk.
         save: called with the state and its step, every half minute and at the end.
     """
@@ -64,6 +66,7 @@ class Trainee:
     state: Any
     step: int = 0
     seconds: float = 0.0
+    measure: Callable[[Any, slice, int, int], Metrics] = lambda parameters, rows, first_step, step: {}
     record: Callable[[Row], None] = lambda row: None
     save: Callable[[Any, int], None] = lambda state, step: None
 
@@ -142,7 +145,10 @@ class _Loop:
             state, metrics = run_chunk(first.spec, self.training, state, self.data, first.seeds, step, count)
             if pending is not None:  # recorded while the device works on the next chunk
                 self._record(*pending, began)
-            pending, step = (step, metrics), step + count
+            measured = [
+                trainee.measure(state.parameters, rows, step, step + count) for trainee, rows in self._rows()
+            ]
+            pending, step = (step, metrics, measured), step + count
             stopping = self.should_stop()
             if stopping or step == total or time.monotonic() - saved >= SAVE_INTERVAL:
                 self._record(*pending, began)
@@ -157,14 +163,15 @@ class _Loop:
         seeds = len(self.trainees[0].seeds)
         return [(trainee, slice(i * seeds, (i + 1) * seeds)) for i, trainee in enumerate(self.trainees)]
 
-    def _record(self, first_step: int, metrics: Metrics, began: float) -> None:
+    def _record(self, first_step: int, metrics: Metrics, measured: list[Metrics], began: float) -> None:
         values = {name: np.asarray(value) for name, value in metrics.items()}
         seconds = (time.monotonic() - began) / len(self.trainees)  # divided evenly
         step = first_step + len(values["loss"])
         self.before_writing()
-        for trainee, rows in self._rows():
+        for (trainee, rows), more in zip(self._rows(), measured, strict=True):
             _check_finite(values["loss"][:, rows], trainee, first_step)
             means = {name: value[:, rows].mean(axis=0).tolist() for name, value in values.items()}
+            means |= {name: np.asarray(value).tolist() for name, value in more.items()}
             trainee.record({"step": step, "seconds": round(trainee.seconds + seconds, 3), **means})
         self.progress(step)
 

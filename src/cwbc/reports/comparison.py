@@ -25,7 +25,11 @@ from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS
 from cwbc.system.formatting import amount
 
 NOTHING = "No policy to deploy: no return could be evaluated."
-_PICTURES = {"training.png": "prediction losses", "returns.png": "returns in the data and in training"}
+_PICTURES = {
+    "training.png": "prediction losses",
+    "heldout.png": "prediction errors on held-out episodes",
+    "returns.png": "returns in the data and in training",
+}
 
 
 def write_report(
@@ -39,7 +43,8 @@ def write_report(
     estimates: Mapping[str, Estimates | None] | None = None,
 ) -> Methods:
     """Write results.csv, summary.json, scores, pictures and report.html; returns the methods."""
-    methods = evaluated(sweeps, dataset, training_warnings, estimates)
+    errors = {name: known.errors.final for name, known in (histories or {}).items() if known.errors}
+    methods = evaluated(sweeps, dataset, training_warnings, errors, estimates)
     written = {RESULTS: "every episode: method, seed, target return, achieved return"}
     if (directory / CONFIG).exists():
         written[CONFIG] = "all that is needed to run it again"

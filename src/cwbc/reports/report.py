@@ -13,6 +13,7 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import Chart
 from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
 from cwbc.reports.page import Sections, block, page_html
+from cwbc.reports.prediction_errors import errors_chart, errors_table
 from cwbc.reports.showing import estimates_table, scores_table, targets_table
 from cwbc.reports.tables import ReportTable
 from cwbc.results.evaluated import Methods
@@ -70,6 +71,7 @@ class DatasetPart:
         """The charts of training, by the names of their files."""
         found = {
             "training.png": training_chart(self.histories, self.names),
+            "heldout.png": errors_chart(self.histories, self.names),
             "returns.png": sampled_chart(self.histories, self.dataset, self.names),
         }
         return {name: chart for name, chart in found.items() if chart is not None}
@@ -94,7 +96,9 @@ class DatasetPart:
             "min return": amount(dataset.lowest),
             "content hash": dataset.content_hash,
         }
-        return [*blocks, *(block("chart", chart) for chart in self.charts.values()), block("facts", about)]
+        charts = [block("chart", chart) for chart in self.charts.values()]
+        errors = errors_table(self.histories, self.names)
+        return [*blocks, *charts, *([block("table", errors)] if errors else []), block("facts", about)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -96,6 +96,7 @@ class EvaluatedMethod:
     dataset: DatasetSummary
     scores: Array  # [seed, target], the mean over episodes; NaN where a simulation broke down
     training_warnings: Sequence[str] = ()
+    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of prediction at the end, by name
     estimates: Estimates | None = None  # of an offline evaluation
 
     @classmethod
@@ -104,12 +105,14 @@ class EvaluatedMethod:
         sweep: Sweep,
         dataset: DatasetSummary,
         warnings: Sequence[str] = (),
+        errors: Mapping[str, float] | None = None,
         estimates: Estimates | None = None,
     ) -> EvaluatedMethod:
         """The method of a sweep, with the warnings of its training and those about seeds that differ."""
         scores = dataset.task.normalize(sweep.means)
         scores = np.where(np.isfinite(scores), scores, np.nan)
-        return cls(sweep, dataset, scores, [*warnings, *_seed_warnings(sweep, scores)], estimates)
+        all_warnings = [*warnings, *_seed_warnings(sweep, scores)]
+        return cls(sweep, dataset, scores, all_warnings, errors or {}, estimates)
 
     @functools.cached_property
     def task(self) -> Task:
@@ -205,6 +208,7 @@ class EvaluatedMethod:
             for key, point in self.named_points.items()
         }
         found |= {key: each.to_json() if (each := self.metrics[key]).is_known else None for key in FOLLOWING}
+        errors = {name: finite(error) for name, error in self.errors.items()}
         if known := found["ood_retention"]:
             found["ood_retention"] = {"target": found[self.landmarks[-1].key]["target"], **known}
         return {
@@ -213,6 +217,7 @@ class EvaluatedMethod:
             "takes_target": self.sweep.takes_target,
             **found,
             "training_warnings": list(self.training_warnings),
+            **({"prediction_error": errors} if errors else {}),
             "curve": [point.to_json() for point in self.points],
             **({"offline": self.estimates.to_json()} if self.estimates else {}),
         }
@@ -243,15 +248,15 @@ def evaluated(
     sweeps: Sequence[Sweep],
     dataset: DatasetSummary,
     warnings: Mapping[str, Sequence[str]] | None = None,
+    errors: Mapping[str, Mapping[str, float]] | None = None,
     estimates: Mapping[str, Estimates | None] | None = None,
 ) -> dict[str, EvaluatedMethod]:
-    """Methods by name, given the warnings of their training, and the estimates of an offline evaluation."""
-
-    def method(sweep: Sweep) -> EvaluatedMethod:
-        name = sweep.method
-        return EvaluatedMethod.of(sweep, dataset, (warnings or {}).get(name, ()), (estimates or {}).get(name))
-
-    return {sweep.method: method(sweep) for sweep in sweeps}
+    """Methods by name; what is known of their training, and of an offline evaluation, is by name, too."""
+    warned, known, estimated = warnings or {}, errors or {}, estimates or {}
+    return {
+        name: EvaluatedMethod.of(sweep, dataset, warned.get(name, ()), known.get(name), estimated.get(name))
+        for name, sweep in ((sweep.method, sweep) for sweep in sweeps)
+    }
 
 
 def resampled(scores: Array, generator: np.random.Generator) -> Array:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cwbc.core.holdout import split
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.system.errors import InputError
@@ -65,8 +66,9 @@ def configuration(
     """Everything needed to repeat a training; `notes` are stored, but are not part of a run's identity."""
     import jax
 
-    dataset, probabilities = DatasetSummary.of(data), spec.method.weighting.probabilities(data)
-    sampled, _ = np.histogram(data.returns, dataset.histogram_edges, weights=probabilities)
+    dataset, trained = DatasetSummary.of(data), split(data, settings.holdout).training
+    probabilities = spec.method.weighting.probabilities(trained)
+    sampled, _ = np.histogram(trained.returns, dataset.histogram_edges, weights=probabilities)
     return {
         **planned_configuration(spec, settings, seeds, dataset),
         "observation_names": list(data.observation_names),

@@ -15,6 +15,7 @@ from cwbc import envs
 from cwbc.core import memory
 from cwbc.core.evaluation import Progress, reset_seed, roll_out
 from cwbc.core.learned_simulator import LearnedSimulator
+from cwbc.core.measured_errors import MeasuredErrors
 from cwbc.core.simulation import Simulator
 from cwbc.core.spaces import Discrete
 from cwbc.data import compatibility
@@ -148,10 +149,12 @@ def evaluate_run(
         sweep, estimates = evaluate(policies, environment, targets, episodes, 0, progress), None
     else:
         sweep, estimates = evaluate_offline(policies, offline, targets, episodes, 0, progress)
-    stored = DatasetSummary.from_json(RunDirectory(directory).config()["dataset"])
+    run, name = RunDirectory(directory), sweep.method
+    stored = DatasetSummary.from_json(run.config()["dataset"])
     dataset = dataclasses.replace(stored, environment=environment)
-    name = sweep.method
-    methods = evaluated([sweep], dataset, {name: policies.warnings}, {name: estimates})
+    errors = MeasuredErrors.of(run.metrics(), len(policies.seeds))
+    known = {name: errors.final} if errors else {}
+    methods = evaluated([sweep], dataset, {name: policies.warnings}, known, {name: estimates})
     write_results(
         directory, methods, {name: versions()}, before_replacing=before_writing, estimates=estimates
     )

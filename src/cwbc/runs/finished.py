@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.core.measured_errors import MeasuredErrors
 from cwbc.core.method_names import NAMES
 from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import Methods
@@ -26,12 +27,13 @@ from cwbc.system.tensor_files import CHECKPOINT
 
 @dataclasses.dataclass(frozen=True)
 class TrainingHistory:
-    """The prediction losses of one run, and its distribution of sampled trajectories."""
+    """The prediction losses and errors of one run, and its distribution of sampled trajectories."""
 
     steps: NDArray[np.int64]  # [row]
     losses: NDArray[np.float64]  # [row, seed], prediction losses: means over the steps since the row before
     weighting: Mapping[str, Any]  # as in config.json
     sampled: tuple[float, ...] | None  # [bin] fractions of sampled trajectories; None where not stored
+    errors: MeasuredErrors | None = None  # None where no episodes were held out
 
     @classmethod
     def of(cls, config: Mapping[str, Any], metrics: list[dict[str, Any]]) -> TrainingHistory:
@@ -51,6 +53,7 @@ class TrainingHistory:
             np.array(losses, np.float64).reshape(-1, seeds),
             config["method"]["weighting"],
             None if sampled is None else tuple(sampled),
+            MeasuredErrors.of([row for row in metrics if row["step"] in steps[1:]], seeds),
         )
 
 

@@ -16,9 +16,11 @@ import jax.numpy as jnp
 from cwbc.core import training_loop
 from cwbc.core.device import Place
 from cwbc.core.diagnostics import training_warnings
+from cwbc.core.holdout import split
 from cwbc.core.memory import check_training
 from cwbc.core.methods import Method, Training, as_begun, to_json
 from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.prediction_error import PredictionError
 from cwbc.core.spaces import Discrete
 from cwbc.core.training_loop import Row, Trainee
 from cwbc.core.trajectories import Trajectories
@@ -108,7 +110,7 @@ def _begin(
     state, rows = training_loop.initialize(spec, seeds), list[Row]()
     if run.directory is None:
         begun = as_begun(spec.method, settings.steps)
-        return Trainee(run.data, spec, begun, seeds, state, record=rows.append), rows
+        return _trainee(run, settings, spec, begun, seeds, state, record=rows.append), rows
     directory = RunDirectory(run.directory)
     spec, state, step = _resume(directory, config, spec, state)
     rows += directory.metrics()
@@ -131,7 +133,16 @@ def _begin(
 
     begun = as_begun(spec.method, first_steps(directory.config()))
     seconds = rows[-1]["seconds"] if rows else 0.0
-    return Trainee(run.data, spec, begun, seeds, state, step, seconds, record, save), rows
+    known_so_far = {"step": step, "seconds": seconds, "record": record, "save": save}
+    return _trainee(run, settings, spec, begun, seeds, state, **known_so_far), rows
+
+
+def _trainee(run: Run, settings: Training, spec: PolicySpec, *begun: Any, **so_far: Any) -> Trainee:
+    """A method on the episodes that are not held out; on the others, its errors are measured."""
+    episodes = split(run.data, settings.holdout)
+    if episodes.held_out is not None:
+        so_far["measure"] = PredictionError(spec, settings, episodes)
+    return Trainee(episodes.training, spec, *begun, **so_far)
 
 
 def _resume(
