@@ -58,12 +58,16 @@ def gathered(graph: Graph, equation: Equation) -> Value:
     kept = tuple(n if kind == "index" else 1 for (kind, _), n in zip(wanted, found.shape, strict=True))
     fill = params["fill_value"]
     if fill is None:
-        fill = np.nan if found.dtype.kind == "f" else np.iinfo(found.dtype).min if found.dtype.kind == "i" else 0
-    return graph.elementwise("Where", graph.reshape(valid, kept), found, constant(fill, found.dtype), dtype=found.dtype)
+        fill = (
+            np.nan if found.dtype.kind == "f" else np.iinfo(found.dtype).min if found.dtype.kind == "i" else 0
+        )
+    return graph.elementwise(
+        "Where", graph.reshape(valid, kept), found, constant(fill, found.dtype), dtype=found.dtype
+    )
 
 
 def scattered(graph: Graph, equation: Equation) -> Value:
-    """An array in which one part of each episode is replaced: chosen elements of it, rather than written to."""
+    """An array in which one part of each episode is replaced, by choosing every element from either."""
     x, indices, updates = (equation.whole(graph, number) for number in range(3))
     numbers, mode = equation.params["dimension_numbers"], equation.params["mode"]
     batch, batch_of_indices = numbers.operand_batching_dims, numbers.scatter_indices_batching_dims
@@ -71,7 +75,9 @@ def scattered(graph: Graph, equation: Equation) -> Value:
     windows = [d for d in range(rank) if d not in (*inserted, *batch)]
     of_updates = dict(zip(windows, map(int, numbers.update_window_dims), strict=True))
     left = [i for i in range(len(updates.shape)) if i not in of_updates.values()]
-    of_updates |= {d: left[sorted(batch_of_indices).index(i)] for d, i in zip(batch, batch_of_indices, strict=True)}
+    of_updates |= {
+        d: left[sorted(batch_of_indices).index(i)] for d, i in zip(batch, batch_of_indices, strict=True)
+    }
     others = [i for i in left if i not in of_updates.values()]
     size = {d: updates.shape[of_updates[d]] if d in of_updates else 1 for d in range(rank)}
     if any(updates.shape[i] != 1 for i in others):
@@ -91,7 +97,9 @@ def scattered(graph: Graph, equation: Equation) -> Value:
         first = graph.reshape(column, tuple(shape))
         shape = [1] * rank
         shape[d] = x.shape[d]
-        places = constant(np.arange(x.shape[d]).reshape(shape) if size[d] == 1 else np.zeros((1,) * rank), first.dtype)
+        places = constant(
+            np.arange(x.shape[d]).reshape(shape) if size[d] == 1 else np.zeros((1,) * rank), first.dtype
+        )
         here = graph.elementwise("Equal", places, first, dtype=bool)
         chosen = graph.elementwise("And", chosen, here)
     return graph.elementwise("Where", chosen, placed, x, dtype=x.dtype)

@@ -25,7 +25,7 @@ def traced(
 ) -> list[Value]:
     """The leaves of what a function of constants and of one episode's arrays returns. [episode, ...]"""
     (episodes,) = jax.export.symbolic_shape("episodes")
-    leaves, tree = jax.tree.flatten(constants)
+    leaves = jax.tree.leaves(constants)
     like = [jax.ShapeDtypeStruct((episodes, *each.shape[1:]), each.dtype) for each in inputs]
     every = jax.vmap(function, in_axes=(None, *[0] * len(inputs)))
     try:
@@ -48,7 +48,9 @@ def _inlined(
 ) -> list[Value]:
     """The values of a jaxpr's outputs; those of functions that it calls are inlined."""
     known: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
-    known.update((name, constant(np.asarray(each))) for name, each in zip(jaxpr.constvars, constants, strict=True))
+    known.update(
+        (name, constant(np.asarray(each))) for name, each in zip(jaxpr.constvars, constants, strict=True)
+    )
 
     def value(variable: Any) -> Value:
         if isinstance(variable, core.Literal):

@@ -15,7 +15,9 @@ from cwbc.runs.export.step import Step
 def encoded(step: Step, about: dict[str, Any]) -> bytes:
     """The content of the file."""
     weights = [
-        x for x in dict.fromkeys(each for node in step.nodes for each in node.inputs) if x.constant is not None
+        x
+        for x in dict.fromkeys(each for node in step.nodes for each in node.inputs)
+        if x.constant is not None
     ]
     values = [*step.inputs, *weights, *(node.output for node in step.nodes)]
     numbers = {value: number for number, value in enumerate(values)}
@@ -32,7 +34,9 @@ def encoded(step: Step, about: dict[str, Any]) -> bytes:
         ],
         "outputs": [numbers[each] for each in step.outputs],
     }
-    arrays: dict[str, Any] = {f"w{number:05}": np.ascontiguousarray(x.constant).reshape(x.shape) for number, x in enumerate(weights)}
+    arrays: dict[str, Any] = {
+        f"w{number:05}": np.ascontiguousarray(x.constant).reshape(x.shape) for number, x in enumerate(weights)
+    }
     arrays[numpy_policy.DESCRIPTION] = np.array(json.dumps(description))
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **arrays)

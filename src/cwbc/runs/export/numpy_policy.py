@@ -154,7 +154,10 @@ class Policy:
             raise ValueError("call begin(target) before act(observation)")
         if self._is_first != (reward is None):
             raise ValueError("act takes the reward of the previous action, from the second step on")
-        observations, rewards = np.asarray(observation), np.asarray(reward or 0.0 if self._is_first else reward)
+        observations, rewards = (
+            np.asarray(observation),
+            np.asarray(reward or 0.0 if self._is_first else reward),
+        )
         wanted = (*self._leading, *self._shape)
         if observations.shape != wanted or not np.isfinite(observations).all():
             raise ValueError(f"an observation is finite numbers of shape {wanted}; got {observation!r:.60}")

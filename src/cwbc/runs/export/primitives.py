@@ -52,8 +52,12 @@ def _reduced(graph: Graph, equation: Equation) -> Value:
 
 def _broadcast(graph: Graph, equation: Equation) -> Value:
     """Axes of size 1 where the array is only repeated."""
-    placed = dict(zip(map(int, equation.params["broadcast_dimensions"]), equation.inputs[0].shape, strict=True))
-    return graph.reshape(equation.inputs[0], tuple(placed.get(axis, 1) for axis in range(len(equation.shape))))
+    placed = dict(
+        zip(map(int, equation.params["broadcast_dimensions"]), equation.inputs[0].shape, strict=True)
+    )
+    return graph.reshape(
+        equation.inputs[0], tuple(placed.get(axis, 1) for axis in range(len(equation.shape)))
+    )
 
 
 def _reshaped(graph: Graph, equation: Equation) -> Value:
@@ -62,7 +66,9 @@ def _reshaped(graph: Graph, equation: Equation) -> Value:
 
 def _squeezed(graph: Graph, equation: Equation) -> Value:
     gone = {int(axis) for axis in equation.params["dimensions"]}
-    return graph.reshape(equation.inputs[0], tuple(n for i, n in enumerate(equation.inputs[0].shape) if i not in gone))
+    return graph.reshape(
+        equation.inputs[0], tuple(n for i, n in enumerate(equation.inputs[0].shape) if i not in gone)
+    )
 
 
 def _transposed(graph: Graph, equation: Equation) -> Value:
@@ -142,7 +148,10 @@ def _product(graph: Graph, equation: Equation) -> Value:
     several, shared, ranks = len(left_batch), len(of_left), (len(rows), len(columns))
     batch = left.shape[:several]
     inner = product(left.shape[several + ranks[0] :])
-    height, width = product(left.shape[several : several + ranks[0]]), product(right.shape[several + shared :])
+    height, width = (
+        product(left.shape[several : several + ranks[0]]),
+        product(right.shape[several + shared :]),
+    )
     left, right = graph.reshape(left, (*batch, height, inner)), graph.reshape(right, (*batch, inner, width))
     result = graph.add("MatMul", [left, right], (*batch, height, width))
     return graph.cast(graph.reshape(result, equation.shape), equation.dtype)
@@ -152,7 +161,12 @@ def _convolution(graph: Graph, equation: Equation) -> Value:
     """A convolution of images; ONNX has their channels first."""
     params, axes = equation.params, equation.params["dimension_numbers"]
     plain = all(set(params[name]) == {1} for name in ("lhs_dilation", "rhs_dilation"))
-    if len(equation.shape) != 4 or not plain or params["feature_group_count"] != 1 or params["batch_group_count"] != 1:
+    if (
+        len(equation.shape) != 4
+        or not plain
+        or params["feature_group_count"] != 1
+        or params["batch_group_count"] != 1
+    ):
         raise InputError("exported policies compute convolutions of images without dilation and groups only")
     pads = params["padding"]
     x = graph.transpose(equation.whole(graph), axes.lhs_spec)
@@ -169,7 +183,9 @@ def _convolution(graph: Graph, equation: Equation) -> Value:
 def _best(graph: Graph, equation: Equation) -> Value:
     name = {"argmax": "ArgMax", "argmin": "ArgMin"}[equation.name]
     (axis,) = equation.params["axes"]
-    return graph.cast(graph.add(name, [equation.whole(graph)], equation.shape, np.int64, axis=int(axis)), equation.dtype)
+    return graph.cast(
+        graph.add(name, [equation.whole(graph)], equation.shape, np.int64, axis=int(axis)), equation.dtype
+    )
 
 
 def _powered(graph: Graph, equation: Equation) -> Value:
@@ -211,7 +227,10 @@ def _clamped(graph: Graph, equation: Equation) -> Value:
 
 
 def _any_or_all(graph: Graph, equation: Equation) -> Value:
-    axes, name = sorted(map(int, equation.params["axes"])), "ReduceMax" if equation.name == "reduce_or" else "ReduceMin"
+    axes, name = (
+        sorted(map(int, equation.params["axes"])),
+        "ReduceMax" if equation.name == "reduce_or" else "ReduceMin",
+    )
     found = graph.add(name, [graph.cast(equation.whole(graph), np.int32)], equation.shape, axes=axes)
     return graph.cast(found, bool)
 
@@ -244,7 +263,9 @@ _RULES: dict[str, Callable[[Graph, Equation], Value]] = {
     "rsqrt": _with_one,
     "reduce_or": _any_or_all,
     "reduce_and": _any_or_all,
-    "ne": lambda graph, equation: graph.elementwise("Not", graph.elementwise("Equal", *equation.inputs, dtype=bool)),
+    "ne": lambda graph, equation: graph.elementwise(
+        "Not", graph.elementwise("Equal", *equation.inputs, dtype=bool)
+    ),
     "convert_element_type": lambda graph, equation: graph.cast(equation.inputs[0], equation.dtype),
     "gather": indexing.gathered,
     "scatter": indexing.scattered,

@@ -42,14 +42,16 @@ class Step:
             received = space.received(observation)
             return remaining, timestep, received, standardized, *history.unpacked(state[STATE:])
 
-        def within(parameters: Parameters, timestep: Any, received: Any, standardized: Any, *leaves: Any) -> Any:
+        def within(
+            parameters: Parameters, timestep: Any, received: Any, standardized: Any, *leaves: Any
+        ) -> Any:
             past = history.of(leaves)
             now, actions = act(spec.form, parameters, past, timestep, received[None], standardized[None])
             return actions[0], *history.leaves(now)
 
         def after(_: Any, remaining: Any, timestep: Any, *leaves: Any) -> Any:
-            clock = [remaining, (timestep + 1).astype(remaining.dtype)]
-            return jnp.concatenate([jnp.stack(clock), *(jnp.ravel(x).astype(remaining.dtype) for x in leaves)])
+            row = (jnp.ravel(x).astype(remaining.dtype) for x in (remaining, timestep + 1, *leaves))
+            return jnp.concatenate(list(row))
 
         with jax.enable_x64(True):  # the bookkeeping of cwbc.Policy, which is NumPy's
             remaining, timestep, *rest = traced(graph, before, (), [observation, reward, state])
