@@ -48,7 +48,7 @@ def export(policy: Policy, path: Path, format: Format, target: float | None, ove
     about = description(policy, target)
     step = Step.of(policy.spec, policy.parameters)
     weights = numpy_file.encoded(step, about)
-    steppers: dict[str, Stepper] = {"NumPy": numpy_policy.Policy.load(io.BytesIO(weights)).step}
+    steppers: dict[str, Stepper] = {"NumPy": numpy_policy.Policy.read(io.BytesIO(weights)).step}
     content = weights
     if format == "onnx":
         content = onnx_file.encoded(step, about)

@@ -22,8 +22,7 @@ Stepper = Callable[[Any, Any, NDArray[np.float64]], tuple[NDArray[Any], NDArray[
 
 TOLERANCE = 1e-4  # of the range of actions
 _EPISODES, _MOST_STEPS = 3, 64
-_NEIGHBOURS, _NEAR = 8, 1e-5  # policies beside one, whose parameters differ by this factor
-_TIE = 100  # times the tolerance, within which actions of a neighbour are the same choice
+_NEIGHBOURS, _NEAR = 8, 1e-6  # policies beside one, whose parameters differ by this fraction
 
 
 def largest_difference(
@@ -50,7 +49,7 @@ def largest_difference(
                 for neighbour in _neighbours(before, random):
                     near = _differences(policy.spec, actions, neighbour.act(observations, given))
                     # A tie, such as of two candidates of +q: an action within rounding, and another episode.
-                    same[name] &= ~(wrong & (near <= _TIE * TOLERANCE))
+                    same[name] &= ~(wrong & (near <= TOLERANCE))
                 if (wrong & same[name]).any():
                     worst = float(np.max(differences[wrong & same[name]]))
                     raise DifferenceError(

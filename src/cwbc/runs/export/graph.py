@@ -52,7 +52,7 @@ class Graph:
         self, operation: str, inputs: Sequence[Value], shape: Shape, dtype: Any = None, **attributes: Any
     ) -> Value:
         """The value of an operation; its dtype is that of its first input unless another is given."""
-        dtype = np.dtype(inputs[0].dtype if dtype is None else dtype)
+        dtype, shape = np.dtype(inputs[0].dtype if dtype is None else dtype), tuple(map(int, shape))
         if operation in ("Reshape", "Expand"):
             attributes = {"shape": shape}
         known = [each.constant for each in inputs if each.constant is not None]
@@ -123,7 +123,8 @@ class Graph:
         if shape == x.shape:
             return x
         ends = [2**31 - 1 if size < 0 else end for size, end in zip(x.shape, ends, strict=True)]
-        return self.add("Slice", [x], shape, starts=list(starts), ends=ends, steps=list(steps))
+        numbers = (list(map(int, each)) for each in (starts, ends, steps))
+        return self.add("Slice", [x], shape, **dict(zip(("starts", "ends", "steps"), numbers, strict=True)))
 
     def _within_a_part(
         self, x: Value, starts: Sequence[int], ends: Sequence[int]

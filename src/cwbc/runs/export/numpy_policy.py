@@ -10,7 +10,7 @@ import math
 import os
 import zipfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -103,8 +103,14 @@ class Policy:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """The policy of a file that cwbc exported."""
+        with open(path, "rb") as file:
+            return cls.read(file, path)
+
+    @classmethod
+    def read(cls, opened: BinaryIO, path: Any = "the file") -> Policy:
+        """The policy of an opened file; errors name its path."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with np.load(opened, allow_pickle=False) as file:
                 text = str(file[DESCRIPTION])
                 weights = [file[name] for name in sorted(set(file.files) - {DESCRIPTION})]
             description = json.loads(text)
@@ -113,8 +119,6 @@ class Policy:
             if description["weights"] != [[list(weight.shape), weight.dtype.name] for weight in weights]:
                 raise ValueError("its weights are not those that it describes")
             return cls(description, weights)
-        except FileNotFoundError:
-            raise
         except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError,
                 zipfile.BadZipFile) as error:  # fmt: skip
             raise ValueError(f"{path} is no policy that cwbc exported, or it is damaged: {error}") from error

@@ -1,4 +1,4 @@
-"""A step as an ONNX file: observation, reward and state to action and next_state, of any number of episodes."""
+"""A step as an ONNX file: from observation, reward and state to action and next_state of several episodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from cwbc.runs.export.checking import Stepper
 from cwbc.runs.export.graph import Node, Shape, Value
 from cwbc.runs.export.step import Step
-from cwbc.system.errors import need_extra
+from cwbc.system.errors import InputError, need_extra
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -40,11 +40,18 @@ def steppers(content: bytes) -> dict[str, Stepper]:
     """ONNX Runtime acting with a file, where it is installed."""
     try:
         import onnxruntime
+        from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph
+        from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NotSupported
     except ImportError:
         return {}
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except (Fail, InvalidGraph, NotSupported) as error:
+        raise InputError(
+            f"ONNX Runtime cannot compute this policy, and nothing was written: {error}"
+        ) from error
     kinds = {each.name: np.uint8 if "uint8" in each.type else np.float32 for each in session.get_inputs()[:1]}
 
     def step(observations: Any, rewards: Any, state: Any) -> Any:
@@ -83,7 +90,10 @@ def _model(onnx: Any, step: Step, about: dict[str, Any]) -> ModelProto:
         if value is not None
     }
     onnx.helper.set_model_props(model, texts)
-    onnx.checker.check_model(model, full_check=True)
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise InputError(f"ONNX cannot express this policy, and nothing was written: {error}") from error
     return model
 
 

@@ -105,8 +105,13 @@ def _sliced(graph: Graph, equation: Equation) -> Value:
 def _reversed(graph: Graph, equation: Equation) -> Value:
     x = equation.whole(graph)
     for axis in map(int, equation.params["dimensions"]):
-        x = graph.add("Gather", [x, constant(np.arange(x.shape[axis])[::-1].copy())], x.shape, axis=axis)
+        x = _flipped(graph, x, axis)
     return x
+
+
+def _flipped(graph: Graph, x: Value, axis: int) -> Value:
+    order = constant(np.arange(x.shape[axis])[::-1].copy())
+    return graph.add("Gather", [x, order], x.shape, axis=axis)
 
 
 def _padded(graph: Graph, equation: Equation) -> Value:
@@ -188,6 +193,14 @@ def _best(graph: Graph, equation: Equation) -> Value:
     )
 
 
+def _summed(graph: Graph, equation: Equation) -> Value:
+    """Cumulative sums; from the end, they are those of the reversed array."""
+    axis, x = int(equation.params["axis"]), equation.whole(graph)
+    if not equation.params["reverse"]:
+        return graph.add("CumSum", [x], equation.shape, axis=axis)
+    return _flipped(graph, graph.add("CumSum", [_flipped(graph, x, axis)], equation.shape, axis=axis), axis)
+
+
 def _powered(graph: Graph, equation: Equation) -> Value:
     x, power = equation.inputs[0], equation.params.get("y", 2)
     result = x
@@ -252,6 +265,7 @@ _RULES: dict[str, Callable[[Graph, Equation], Value]] = {
     "clamp": _clamped,
     "dot_general": _product,
     "conv_general_dilated": _convolution,
+    "cumsum": _summed,
     "argmax": _best,
     "argmin": _best,
     "square": _powered,
@@ -291,7 +305,10 @@ def converted(graph: Graph, equation: Equation) -> list[Value]:
         return [_reduced(graph, equation)]
     if name in _RULES and str(np.dtype(equation.dtype)) in _KINDS:
         return [_RULES[name](graph, equation)]
-    if all(each.constant is not None for each in inputs) and min(equation.shape, default=0) >= 0:
+    is_array = min(equation.shape, default=0) >= 0 and not jax.dtypes.issubdtype(
+        equation.dtype, jax.dtypes.extended
+    )
+    if is_array and all(each.constant is not None for each in inputs):
         # Whatever JAX computes from parameters alone.
         known = (equation.whole(graph, number).constant for number in range(len(inputs)))
         results = equation.primitive.bind(*known, **equation.params)
