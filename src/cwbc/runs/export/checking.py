@@ -83,7 +83,7 @@ def _observations(spec: PolicySpec, random: np.random.Generator) -> NDArray[np.f
 def _differences(
     spec: PolicySpec, actions: NDArray[Any], expected: NDArray[Any]
 ) -> NDArray[np.float64]:  # [episode]
-    size = 1.0
+    size: Any = 1.0
     if isinstance(spec.actions, Continuous):
         size = np.subtract(spec.actions.highest, spec.actions.lowest)
     relative = np.abs(actions.astype(np.float64) - expected) / size

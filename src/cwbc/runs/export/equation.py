@@ -27,8 +27,8 @@ class Equation:
     @classmethod
     def of(cls, equation: core.JaxprEqn, inputs: list[Value], episodes: Any) -> Equation:
         """The equation with shapes of numbers."""
-        shapes = [sizes(each.aval.shape, episodes) for each in (*equation.invars, equation.outvars[0])]
-        output: Any = equation.outvars[0].aval
+        arrays: list[Any] = [each.aval for each in (*equation.invars, equation.outvars[0])]
+        shapes, output = [sizes(each.shape, episodes) for each in arrays], arrays[-1]
         return cls(
             equation.primitive, inputs, shapes[:-1], equation.params, shapes[-1], output.dtype, episodes
         )

@@ -26,7 +26,8 @@ def traced(
     """The leaves of what a function of constants and of one episode's arrays returns. [episode, ...]"""
     (episodes,) = jax.export.symbolic_shape("episodes")
     leaves = jax.tree.leaves(constants)
-    like = [jax.ShapeDtypeStruct((episodes, *each.shape[1:]), each.dtype) for each in inputs]
+    array: Any = jax.ShapeDtypeStruct
+    like = [array((episodes, *each.shape[1:]), each.dtype) for each in inputs]
     every = jax.vmap(function, in_axes=(None, *[0] * len(inputs)))
     try:
         closed = jax.make_jaxpr(every)(constants, *like)
@@ -54,7 +55,8 @@ def _inlined(
 
     def value(variable: Any) -> Value:
         if isinstance(variable, core.Literal):
-            return constant(variable.val, variable.aval.dtype)
+            literal: Any = variable.aval
+            return constant(variable.val, literal.dtype)
         return known[variable]
 
     for equation in jaxpr.eqns:

@@ -53,19 +53,24 @@ def _reduction(reduce: Callable[..., Any]) -> Callable[..., Callable[[Array], Ar
     return lambda axes: lambda x: np.asarray(reduce(x, axis=tuple(axes)), x.dtype)
 
 
-# The operations of a step, called as in ONNX: from their attributes to functions of arrays.
+def _always(function: Callable[..., Any]) -> Callable[[], Callable[..., Any]]:
+    return lambda: function
+
+
+# The operations of a step, called as in ONNX: those without attributes, then all, by their attributes.
+_PLAIN: dict[str, Callable[..., Any]] = {
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _divided, "MatMul": np.matmul,
+    "Max": np.maximum, "Min": np.minimum, "Pow": np.power, "Neg": np.negative, "Abs": np.abs,
+    "Sign": np.sign, "Exp": np.exp, "Log": np.log, "Sqrt": np.sqrt, "Tanh": np.tanh, "Sin": np.sin,
+    "Cos": np.cos, "Floor": np.floor, "Ceil": np.ceil, "Round": np.rint, "IsNaN": np.isnan,
+    "IsInf": np.isinf, "Equal": np.equal, "Less": np.less, "LessOrEqual": np.less_equal,
+    "Greater": np.greater, "GreaterOrEqual": np.greater_equal, "And": np.logical_and,
+    "Or": np.logical_or, "Not": np.logical_not, "Xor": np.logical_xor, "Where": np.where,
+    "Mod": np.fmod, "Sigmoid": lambda x: (1 + np.tanh(x / 2)) / 2,
+    "Erf": lambda x: np.asarray(_erf(x), x.dtype),
+}  # fmt: skip
 OPERATIONS: dict[str, Callable[..., Callable[..., Any]]] = {
-    **{name: lambda function=function: function for name, function in {  # type: ignore[misc]
-        "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _divided, "MatMul": np.matmul,
-        "Max": np.maximum, "Min": np.minimum, "Pow": np.power, "Neg": np.negative, "Abs": np.abs,
-        "Sign": np.sign, "Exp": np.exp, "Log": np.log, "Sqrt": np.sqrt, "Tanh": np.tanh, "Sin": np.sin,
-        "Cos": np.cos, "Floor": np.floor, "Ceil": np.ceil, "Round": np.rint, "IsNaN": np.isnan,
-        "IsInf": np.isinf, "Equal": np.equal, "Less": np.less, "LessOrEqual": np.less_equal,
-        "Greater": np.greater, "GreaterOrEqual": np.greater_equal, "And": np.logical_and,
-        "Or": np.logical_or, "Not": np.logical_not, "Xor": np.logical_xor, "Where": np.where,
-        "Mod": np.fmod, "Sigmoid": lambda x: (1 + np.tanh(x / 2)) / 2,
-        "Erf": lambda x: _erf(x).astype(x.dtype),
-    }.items()},
+    **{name: _always(function) for name, function in _PLAIN.items()},
     "Cast": lambda to: lambda x: x.astype(to),
     "Reshape": lambda shape: lambda x: x.reshape(shape),
     "Expand": lambda shape: lambda x: np.broadcast_to(x, shape),
@@ -134,8 +139,9 @@ class Policy:
                 shape = tuple(-size * episodes if size < 0 else size for size in attributes["shape"])
                 attributes = {"shape": shape}
             function = OPERATIONS[operation](**attributes)
-            one, two, *_ = (*inputs, -1, -1)
-            steps.append((function, one, two if len(inputs) == 2 else None, inputs, number))
+            steps.append((function, inputs[0], inputs[1] if len(inputs) == 2 else None, inputs, number))
+        if not 0 <= min(self._outputs) <= max(self._outputs) < first + len(self._nodes):
+            raise ValueError(f"there are no values {self._outputs}")
         self._steps, self._episodes = steps, episodes
         self._values: list[Any] = [*[None] * _INPUTS, *self._weights, *[None] * len(self._nodes)]
 
@@ -158,17 +164,12 @@ class Policy:
             raise ValueError("call begin(target) before act(observation)")
         if self._is_first != (reward is None):
             raise ValueError("act takes the reward of the previous action, from the second step on")
-        observations, rewards = (
-            np.asarray(observation),
-            np.asarray(reward or 0.0 if self._is_first else reward),
-        )
-        wanted = (*self._leading, *self._shape)
-        if observations.shape != wanted or not np.isfinite(observations).all():
-            raise ValueError(f"an observation is finite numbers of shape {wanted}; got {observation!r:.60}")
-        if not self._is_first and (rewards.shape != self._leading or not np.isfinite(rewards).all()):
-            raise ValueError(f"a reward is finite numbers of shape {self._leading}; got {reward!r:.60}")
-        rewards = np.broadcast_to(rewards, self._leading).reshape(-1).astype(np.float64)
-        actions, self._state = self.step(observations.reshape(-1, *self._shape), rewards, self._state)
+        observations = _numbers("an observation", observation, (*self._leading, *self._shape))
+        if self._dtype == np.uint8 and np.any(observations != observations.astype(np.uint8)):
+            raise ValueError(f"an observation is bytes, 0 to 255; got {observation!r:.60}")
+        rewards = _numbers("a reward", np.zeros(self._leading) if reward is None else reward, self._leading)
+        observations = observations.reshape(-1, *self._shape)
+        actions, self._state = self.step(observations, rewards.reshape(-1), self._state)
         self._is_first = False
         return actions.reshape(*self._leading, *actions.shape[1:])
 
@@ -187,3 +188,11 @@ class Policy:
                 else:
                     values[number] = function(*[values[each] for each in inputs])
         return values[self._outputs[0]], values[self._outputs[1]]
+
+
+def _numbers(name: str, given: Any, shape: tuple[int, ...]) -> Array:
+    """Finite numbers of a shape, or an error."""
+    numbers = np.asarray(given)
+    if numbers.dtype.kind not in "biuf" or numbers.shape != shape or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} is finite numbers of shape {shape}; got {given!r:.60}")
+    return numbers

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from cwbc.runs.export import indexing
@@ -305,13 +306,11 @@ def converted(graph: Graph, equation: Equation) -> list[Value]:
         return [_reduced(graph, equation)]
     if name in _RULES and str(np.dtype(equation.dtype)) in _KINDS:
         return [_RULES[name](graph, equation)]
-    is_array = min(equation.shape, default=0) >= 0 and not jax.dtypes.issubdtype(
-        equation.dtype, jax.dtypes.extended
-    )
+    is_array = min(equation.shape, default=0) >= 0 and not jnp.issubdtype(equation.dtype, jax.dtypes.extended)
     if is_array and all(each.constant is not None for each in inputs):
         # Whatever JAX computes from parameters alone.
         known = (equation.whole(graph, number).constant for number in range(len(inputs)))
-        results = equation.primitive.bind(*known, **equation.params)
+        results = equation.primitive.bind(*known, **equation.params)  # type: ignore[no-untyped-call]
         return [constant(np.asarray(each)) for each in jax.tree.leaves(results)]
     raise InputError(
         f"exported policies cannot compute {name} of {inputs[0].dtype if inputs else 'nothing'}, "
