@@ -5,14 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
 from command_line import TINY, run
-from toys import write_toy
+from toys import ENVIRONMENT, write_toy
 
-from cwbc.runs.export import checking, numpy_policy
+from cwbc.runs.export import FORMATS, SUFFIXES, checking, numpy_policy
 from cwbc.runs.policies import Policy
 
 
@@ -60,6 +61,25 @@ def test_weights_and_their_module_stand_in_the_run(trained: Path, capsys: pytest
     assert numpy_policy.Policy.load(trained / "policy.npz").about["seed"] == 0
 
 
+def test_the_snippets_of_the_documentation_run(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in FORMATS:
+        out = tmp_path / f"policy{SUFFIXES[kind]}"
+        assert run("export", trained, "--format", kind, "--target=4", "--out", out) == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text()
+    snippets = [part.partition("```")[0] for part in page.split("```python")[1:]]
+    actions = []
+    for snippet in snippets:
+        snippet = snippet.replace("runs/cheetah/", "").replace("runs/cheetah", str(trained))
+        names: dict[str, Any] = {}
+        exec(snippet.replace("HalfCheetah-v5", ENVIRONMENT).replace("6000", "4"), names)
+        actions.append(np.reshape(names["action"], 1))
+    np.testing.assert_allclose(actions[1:], [actions[0]] * 2, rtol=1e-4, atol=1e-5)
+
+
 def test_a_saved_policy_is_exported(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,7 +106,7 @@ def test_mistakes_are_one_line_and_leave_no_file(
             (trained, "--format=onnx", f"--out={tmp_path / 'policy.npz'}"),
             "must end in .onnx for --format onnx",
         ),
-        ((trained, "--format=onnx", "--target=inf"), "--target must be a finite number; got inf"),
+        ((trained, "--format=onnx", "--target=inf"), "the target must be a finite number; got inf"),
     ):
         assert run("export", *arguments) == 2
         assert message in capsys.readouterr().err.splitlines()[-1]

@@ -67,9 +67,9 @@ def description(policy: Policy, target: float | None) -> dict[str, Any]:
     """
     spec, learner = policy.spec, policy.spec.method.learner
     if target is not None and not spec.method.is_conditioned:
-        raise InputError(f"{spec.method.name} takes no target return; leave --target out")
+        raise InputError(f"{spec.method.name} takes no target return; export it without one")
     if target is not None and not math.isfinite(target):
-        raise InputError(f"--target must be a finite number; got {target}")
+        raise InputError(f"the target must be a finite number; got {target}")
     is_discrete = isinstance(spec.actions, Discrete)
     return {
         "method": spec.method.name,
