@@ -123,7 +123,7 @@ def everything(table: jax.Array, x: jax.Array, number: jax.Array) -> jax.Array:
     found = (
         smooth, norms, rounded, logic, parts[1], x[::-1, ::2], jnp.tile(x, (2, 1)), table[number],
         table[places, places], table[number + 9], table.at[number + 3].get(mode="fill"),
-        x[:, places].at[number].set(7.0),
+        x[:, places].at[number].set(7.0) + x[:, :2].at[:, number].add(x[:, 0]),
         jax.lax.dynamic_slice(x, (number, 0), (2, 2)), jnp.take_along_axis(x, x.argmin(1)[:, None], axis=1),
         jnp.cumsum(x, axis=1) + jax.lax.cumsum(x, axis=1, reverse=True), jnp.einsum("ij,kj->ik", x, x),
         (number - 5) // 2, jnp.prod(x), jnp.roll(x, 1), x.max(1) - x.min(1), jnp.where(number > 0, x, 1 - x),

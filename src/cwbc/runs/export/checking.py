@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.core.device import on_cpu
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Continuous
 from cwbc.system.errors import DifferenceError
@@ -40,7 +42,8 @@ def largest_difference(
         observations = _observations(policy.spec, random)
         rewards = reward_size * random.normal(size=_EPISODES)
         given, before = (rewards if timestep else None), copy.copy(policy)
-        expected = policy.act(observations, given)
+        with _precisely():
+            expected = policy.act(observations, given)
         for name, step in steppers.items():
             actions, states[name] = step(observations, rewards, states[name])
             differences = _differences(policy.spec, actions, expected)
@@ -58,6 +61,11 @@ def largest_difference(
                     )
             worst = max(worst, float(np.max(differences, where=same[name], initial=0.0)))
     return worst
+
+
+def _precisely() -> contextlib.AbstractContextManager[Any]:
+    """Products in float32 on a GPU, too, which would round their factors."""
+    return contextlib.nullcontext() if on_cpu() else jax.default_matmul_precision("highest")
 
 
 def _targets(policy: Policy, target: float | None) -> tuple[NDArray[np.float64], float]:

@@ -2,107 +2,124 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jax.lax import GatherScatterMode
 from numpy.typing import NDArray
 
-from cwbc.runs.export.equation import Equation
+from cwbc.runs.export.equation import Equation, sizes
 from cwbc.runs.export.graph import Graph, Shape, Value, constant
 from cwbc.system.errors import InputError
 
 
 def gathered(graph: Graph, equation: Equation) -> Value:
-    """Parts of an array that begin at indices. [..., offset, ...]"""
+    """Parts of an array that begin at indices. [index or offset, ...]"""
     x, indices, params = equation.whole(graph), equation.whole(graph, 1), equation.params
-    numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
-    mapped, mode = tuple(map(int, numbers.start_index_map)), GatherScatterMode.from_any(params["mode"])
-    batch, batch_of_indices = numbers.operand_batching_dims, numbers.start_indices_batching_dims
-    others = [i for i in range(len(indices.shape) - 1) if i not in batch_of_indices]
-    collapsed, rank = numbers.collapsed_slice_dims, len(x.shape)
+    numbers, part = params["dimension_numbers"], sizes(params["slice_sizes"], equation.episodes)
+    mapped = tuple(map(int, numbers.start_index_map))
+    batch, rank = tuple(map(int, numbers.operand_batching_dims)), len(x.shape)
+    if any(part[d] != x.shape[d] for d in range(rank) if d not in (*mapped, *batch)):
+        raise InputError("exported policies cannot read a part of an axis without an index (gather)")
     columns = [_column(graph, indices, number) for number in range(len(mapped))]
-    valid = _valid(graph, columns, [x.shape[d] - sizes[d] for d in mapped], mode)
     # Where a part is all of an axis, it begins at 0.
-    read = [number for number, d in enumerate(mapped) if sizes[d] != x.shape[d]]
-    axes = [mapped[number] for number in read]
-    rest = [d for d in range(rank) if d not in (*batch, *axes)]
-    found = graph.transpose(x, (*batch, *axes, *rest))
-    # What is found has the axes of the indices, those along which parts begin somewhere, and the rest.
-    labels = [*(("index", i) for i in (*batch_of_indices, *others)), *(("part", d) for d in (*axes, *rest))]
-    leading = len(batch) + len(others)
-    if read:
-        grid = [
-            _positions(graph, columns[number], [sizes[d] for d in axes], place, x.shape[d] - sizes[d])
-            for place, (number, d) in enumerate(zip(read, axes, strict=True))
-        ]
-        order = (*batch_of_indices, *others, *range(leading, leading + len(axes) + 1))
-        found = _found(graph, found, [graph.transpose(each, order) for each in grid], len(batch))
-    else:
-        shape = tuple(indices.shape[i] for i in (*batch_of_indices, *others))
-        whole = (*found.shape[: len(batch)], *[1] * len(others), *found.shape[len(batch) :])
-        found = graph.expand(graph.reshape(found, whole), (*shape, *found.shape[len(batch) :]))
-    gone = [place for place, (kind, d) in enumerate(labels) if kind == "part" and d in collapsed]
-    gone += [place for place, (kind, d) in enumerate(labels) if kind == "part" and d in batch]
-    found = graph.reshape(found, tuple(n for place, n in enumerate(found.shape) if place not in gone))
-    labels = [label for place, label in enumerate(labels) if place not in gone]
-    parts, places = sorted(d for kind, d in labels if kind == "part"), iter(range(len(indices.shape) - 1))
-    offsets = dict(zip(map(int, numbers.offset_dims), parts, strict=True))
-    wanted = [
-        ("part", offsets[axis]) if axis in offsets else ("index", next(places))
-        for axis in range(len(equation.shape))
+    starts = {d: column for d, column in zip(mapped, columns, strict=True) if part[d] != x.shape[d]}
+    found, axes = _parts(graph, x, indices, starts, numbers, part)
+    gone = [
+        place for place, axis in enumerate(axes) if axis in {("x", d) for d in numbers.collapsed_slice_dims}
     ]
-    found = graph.transpose(found, [labels.index(label) for label in wanted])
+    found = graph.reshape(found, tuple(n for place, n in enumerate(found.shape) if place not in gone))
+    axes = [axis for place, axis in enumerate(axes) if place not in gone]
+    of_parts = iter(sorted(axis for axis in axes if axis[0] == "x"))
+    of_indices = iter([("index", i) for i in range(len(indices.shape) - 1)])
+    offsets = set(map(int, numbers.offset_dims))
+    wanted = [next(of_parts if place in offsets else of_indices) for place in range(len(axes))]
+    found = graph.transpose(found, [axes.index(axis) for axis in wanted])
+    mode = GatherScatterMode.from_any(params["mode"])
+    valid = _valid(graph, columns, [x.shape[d] - part[d] for d in mapped], mode)
     if valid is None:
         return found
-    kept = tuple(n if kind == "index" else 1 for (kind, _), n in zip(wanted, found.shape, strict=True))
-    fill = params["fill_value"]
-    if fill is None:
-        fill = (
-            np.nan if found.dtype.kind == "f" else np.iinfo(found.dtype).min if found.dtype.kind == "i" else 0
-        )
-    return graph.elementwise(
-        "Where", graph.reshape(valid, kept), found, constant(fill, found.dtype), dtype=found.dtype
-    )
+    shape = tuple(n if kind == "index" else 1 for (kind, _), n in zip(wanted, found.shape, strict=True))
+    fill = _fill(found.dtype) if params["fill_value"] is None else params["fill_value"]
+    others = constant(fill, found.dtype)
+    return graph.elementwise("Where", graph.reshape(valid, shape), found, others, dtype=found.dtype)
+
+
+def _parts(
+    graph: Graph, x: Value, indices: Value, starts: Mapping[int, Value], numbers: Any, part: Shape
+) -> tuple[Value, list[tuple[str, int]]]:
+    """All parts of x, and which axis of the indices or of x each of their axes is.
+
+    Args:
+        starts: coordinates by the axis of x, where parts are not all of it.
+    """
+    batch, batch_of_indices = numbers.operand_batching_dims, numbers.start_indices_batching_dims
+    leading = [*batch_of_indices, *(i for i in range(len(indices.shape) - 1) if i not in batch_of_indices)]
+    rest = [d for d in range(len(x.shape)) if d not in (*batch, *starts)]
+    axes = [*(("index", int(i)) for i in leading), *(("x", d) for d in (*starts, *rest))]
+    found = graph.transpose(x, (*batch, *starts, *rest))
+    if starts:
+        lengths = [part[d] for d in starts]
+        grid = [
+            _positions(graph, column, lengths, place, x.shape[d] - part[d])
+            for place, (d, column) in enumerate(starts.items())
+        ]
+        order = (*leading, *range(len(leading), len(leading) + len(starts) + 1))
+        return _found(graph, found, [graph.transpose(each, order) for each in grid], len(batch)), axes
+    several = len(batch)
+    repeated = (*found.shape[:several], *[1] * (len(leading) - several), *found.shape[several:])
+    shape = (*(indices.shape[i] for i in leading), *found.shape[several:])
+    return graph.expand(graph.reshape(found, repeated), shape), axes
+
+
+def _fill(dtype: np.dtype[Any]) -> float:
+    """What JAX reads beyond the end of an array."""
+    if dtype.kind == "f":
+        return np.nan
+    return int(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max) if dtype.kind in "iu" else 1
 
 
 def scattered(graph: Graph, equation: Equation) -> Value:
     """An array in which one part of each episode is replaced, by choosing every element from either."""
     x, indices, updates = (equation.whole(graph, number) for number in range(3))
     numbers, mode = equation.params["dimension_numbers"], equation.params["mode"]
-    batch, batch_of_indices = numbers.operand_batching_dims, numbers.scatter_indices_batching_dims
-    inserted, rank = numbers.inserted_window_dims, len(x.shape)
-    windows = [d for d in range(rank) if d not in (*inserted, *batch)]
-    of_updates = dict(zip(windows, map(int, numbers.update_window_dims), strict=True))
-    left = [i for i in range(len(updates.shape)) if i not in of_updates.values()]
-    of_updates |= {
-        d: left[sorted(batch_of_indices).index(i)] for d, i in zip(batch, batch_of_indices, strict=True)
-    }
-    others = [i for i in left if i not in of_updates.values()]
-    size = {d: updates.shape[of_updates[d]] if d in of_updates else 1 for d in range(rank)}
-    if any(updates.shape[i] != 1 for i in others):
-        raise InputError("exported policies cannot write to several parts of an array at once (scatter)")
-    order = [*others, *(of_updates[d] for d in range(rank) if d in of_updates)]
-    placed = graph.reshape(graph.transpose(updates, order), tuple(size[d] for d in range(rank)))
+    scattered = tuple(map(int, numbers.scatter_dims_to_operand_dims))
+    part, size = _placed(graph, x, updates, numbers)
+    if any(size[d] not in (x.shape[d], *([1] if d in scattered else [])) for d in range(len(size))):
+        raise InputError("exported policies write to single entries of axes, or to all of them (scatter)")
     chosen = constant(True)
-    for number, d in enumerate(map(int, numbers.scatter_dims_to_operand_dims)):
+    for number, d in enumerate(scattered):
         column = _column(graph, indices, number)
-        if size[d] not in (1, x.shape[d]):
-            raise InputError("exported policies write single entries of an array only (scatter)")
         if GatherScatterMode.from_any(mode) == GatherScatterMode.CLIP:
             column = _limited(graph, column, x.shape[d] - size[d])
-        shape = [1] * rank
-        for axis, i in zip(batch, batch_of_indices, strict=True):
+        shape = [1] * len(size)
+        batches = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
+        for axis, i in batches:
             shape[axis] = column.shape[i]
         first = graph.reshape(column, tuple(shape))
-        shape = [1] * rank
-        shape[d] = x.shape[d]
-        places = constant(
-            np.arange(x.shape[d]).reshape(shape) if size[d] == 1 else np.zeros((1,) * rank), first.dtype
+        places = np.arange(x.shape[d] - size[d] + 1).reshape(
+            [-1 if axis == d else 1 for axis in range(len(size))]
         )
-        here = graph.elementwise("Equal", places, first, dtype=bool)
+        here = graph.elementwise("Equal", constant(places, first.dtype), first, dtype=bool)
         chosen = graph.elementwise("And", chosen, here)
-    return graph.elementwise("Where", chosen, placed, x, dtype=x.dtype)
+    if equation.name == "scatter-add":
+        part = graph.elementwise("Add", x, part)
+    return graph.elementwise("Where", chosen, part, x, dtype=x.dtype)
+
+
+def _placed(graph: Graph, x: Value, updates: Value, numbers: Any) -> tuple[Value, Shape]:
+    """Updates with the axes of x, and their sizes along these; those of the batch as in x."""
+    batch, rank = tuple(map(int, numbers.operand_batching_dims)), len(x.shape)
+    windows = [d for d in range(rank) if d not in (*numbers.inserted_window_dims, *batch)]
+    axes = dict(zip(windows, map(int, numbers.update_window_dims), strict=True))
+    left = [axis for axis in range(len(updates.shape)) if axis not in axes.values()]  # those of the indices
+    axes |= {d: left[i] for d, i in zip(batch, numbers.scatter_indices_batching_dims, strict=True)}
+    others = [axis for axis in left if axis not in axes.values()]
+    if any(updates.shape[axis] != 1 for axis in others):
+        raise InputError("exported policies cannot write to several parts of an array at once (scatter)")
+    shape = tuple(updates.shape[axes[d]] if d in axes else 1 for d in range(rank))
+    return graph.reshape(graph.transpose(updates, [*others, *(axes[d] for d in sorted(axes))]), shape), shape
 
 
 def sliced(graph: Graph, equation: Equation) -> Value:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import export as jax_export
 from jax.extend import core
 
 from cwbc.runs.export.equation import Equation, sizes
@@ -24,7 +25,7 @@ def traced(
     inputs: Sequence[Value],  # [episode, ...]
 ) -> list[Value]:
     """The leaves of what a function of constants and of one episode's arrays returns. [episode, ...]"""
-    (episodes,) = jax.export.symbolic_shape("episodes")
+    (episodes,) = jax_export.symbolic_shape("episodes")
     leaves = jax.tree.leaves(constants)
     array: Any = jax.ShapeDtypeStruct
     like = [array((episodes, *each.shape[1:]), each.dtype) for each in inputs]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 INPUTS, OUTPUTS = ("observation", "reward", "state"), ("action", "next_state")
 # Of 2022: all that the operations need, and what runtimes of the last years read.
 _OPERATORS, _FORMAT = 18, 8
-_MOST = 2**31 - 2**20  # bytes of a file: the format's own limit, with room for the graph
 # Attributes that are inputs here, in the order of the operation's inputs.
 _AS_INPUTS = {"Slice": ("starts", "ends", "axes", "steps"), "CumSum": ("axis",)} | dict.fromkeys(
     ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"), ("axes",)

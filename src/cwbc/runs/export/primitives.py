@@ -284,6 +284,7 @@ _RULES: dict[str, Callable[[Graph, Equation], Value]] = {
     "convert_element_type": lambda graph, equation: graph.cast(equation.inputs[0], equation.dtype),
     "gather": indexing.gathered,
     "scatter": indexing.scattered,
+    "scatter-add": indexing.scattered,
     "dynamic_slice": indexing.sliced,
     "dynamic_update_slice": indexing.updated,
 }
