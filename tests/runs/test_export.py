@@ -125,7 +125,8 @@ def everything(table: jax.Array, x: jax.Array, number: jax.Array) -> jax.Array:
         table[places, places], table[number + 9], table.at[number + 3].get(mode="fill"),
         x[:, places].at[number].set(7.0) + x[:, :2].at[:, number].add(x[:, 0]),
         jax.lax.dynamic_slice(x, (number, 0), (2, 2)), jnp.take_along_axis(x, x.argmin(1)[:, None], axis=1),
-        jnp.cumsum(x, axis=1) + jax.lax.cumsum(x, axis=1, reverse=True), jnp.einsum("ij,kj->ik", x, x),
+        jnp.cumsum(x, axis=1) + jax.lax.cumsum(x, axis=1, reverse=True),
+        jax.checkpoint(lambda x: jnp.einsum("ij,kj->ik", x, x))(x),
         (number - 5) // 2, jnp.prod(x), jnp.roll(x, 1), x.max(1) - x.min(1), jnp.where(number > 0, x, 1 - x),
         jnp.sort(table, axis=0), jnp.full((2, 3), 4.0).at[:, 1].set(x[0, 0]),
     )  # fmt: skip
@@ -284,6 +285,26 @@ def test_a_wrong_number_in_a_file_is_noticed() -> None:
         DifferenceError, match=r"actions differ by .* of their range at step 0, more than 0.0001"
     ):
         checking.largest_difference(original, steppers(step), step.inputs[2].shape[1], None)
+
+
+def test_a_tie_of_two_actions_is_no_difference() -> None:
+    original = policy("bc", "discrete")
+    head = {name: np.array(value) for name, value in original.parameters["layer1"].items()}
+    for name, lowest in (("weight", 0), ("bias", -9)):  # two actions are equal, the third is never the best
+        head[name][..., 1], head[name][..., 2] = head[name][..., 0], lowest
+    tied = Policy(original.spec, original.parameters | {"layer1": jax.tree.map(jnp.asarray, head)})
+    step = steppers(Step.of(tied.spec, tied.parameters))["NumPy"]
+
+    def other(*inputs: Any) -> Any:
+        actions, state = step(*inputs)
+        return 1 - actions, state
+
+    def never(*inputs: Any) -> Any:
+        return step(*inputs)[0] * 0 + 2, inputs[2]
+
+    assert checking.largest_difference(tied, {"mine": other}, 2, None) == 0
+    with pytest.raises(DifferenceError, match="in mine, actions differ by 2 of their range"):
+        checking.largest_difference(tied, {"mine": never}, 2, None)
 
 
 def test_mistakes_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

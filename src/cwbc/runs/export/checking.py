@@ -50,7 +50,9 @@ def largest_difference(
             wrong = same[name] & ~(differences <= TOLERANCE)
             if wrong.any():
                 for neighbour in _neighbours(before, random):
-                    near = _differences(policy.spec, actions, neighbour.act(observations, given))
+                    with _precisely():
+                        beside = neighbour.act(observations, given)
+                    near = _differences(policy.spec, actions, beside)
                     # A tie, such as of two candidates of +q: an action within rounding, and another episode.
                     same[name] &= ~(wrong & (near <= TOLERANCE))
                 if (wrong & same[name]).any():
@@ -70,11 +72,10 @@ def _precisely() -> contextlib.AbstractContextManager[Any]:
 
 def _targets(policy: Policy, target: float | None) -> tuple[NDArray[np.float64], float]:
     """Target returns to begin with, and the size of rewards."""
-    ends = [float(policy.about.get(name) or 0.0) for name in ("lowest_return", "best_return")]
-    ends = ends if target is None else [*ends, target]
-    size = (max(ends) - min(ends)) or max(map(abs, ends)) or 1.0
-    targets = np.linspace(min(ends), max(ends), _EPISODES) if target is None else np.full(_EPISODES, target)
-    return targets, size / policy.spec.horizon
+    lowest, best = (float(policy.about.get(name) or 0.0) for name in ("lowest_return", "best_return"))
+    first = best if target is None else target
+    size = (best - lowest) or abs(first) or 1.0
+    return np.array([first, best, (lowest + best) / 2]), size / policy.spec.horizon
 
 
 def _observations(spec: PolicySpec, random: np.random.Generator) -> NDArray[np.float32]:

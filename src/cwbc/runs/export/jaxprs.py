@@ -15,7 +15,10 @@ from cwbc.runs.export.graph import Graph, Value, constant
 from cwbc.runs.export.primitives import converted
 from cwbc.system.errors import InputError
 
-_WITH_BRANCHES = ("while", "scan", "cond", "pallas_call")  # whose inner jaxprs are no part of the outer one
+# Calls of functions, whose equations become part of the caller's.
+_CALLS = (
+    "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2",
+)  # fmt: skip
 
 
 def traced(
@@ -62,12 +65,11 @@ def _inlined(
 
     for equation in jaxpr.eqns:
         found, params = [value(variable) for variable in equation.invars], equation.params
-        inner = next((params[key] for key in ("jaxpr", "call_jaxpr") if key in params), None)
-        if inner is None or equation.primitive.name in _WITH_BRANCHES:
+        if equation.primitive.name in _CALLS:
+            inner = params["jaxpr" if "jaxpr" in params else "call_jaxpr"]
+            within = getattr(inner, "consts", ())  # none where it is open
+            outputs = _inlined(graph, getattr(inner, "jaxpr", inner), within, found, episodes)
+        else:
             outputs = converted(graph, Equation.of(equation, found, episodes))
-        else:  # without constants where it is open
-            outputs = _inlined(
-                graph, getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), found, episodes
-            )
         known.update(zip(equation.outvars, outputs, strict=True))
     return [value(variable) for variable in jaxpr.outvars]
