@@ -169,8 +169,8 @@ def test_numpy_alone_acts_with_what_was_exported(tmp_path: Path) -> None:
     np.testing.assert_allclose(json.loads(ended.stdout), expected, rtol=1e-5, atol=1e-6)
 
 
-def exported(name: str, tmp_path: Path) -> numpy_policy.Policy:
-    policy(name).export(tmp_path / "policy.npz", "numpy")
+def exported(name: str, tmp_path: Path, data: str = "continuous") -> numpy_policy.Policy:
+    policy(name, data).export(tmp_path / "policy.npz", "numpy")
     return numpy_policy.Policy.load(tmp_path / "policy.npz")
 
 
@@ -184,6 +184,19 @@ def test_several_episodes_in_numpy(tmp_path: Path) -> None:
         np.testing.assert_allclose(
             found.act(seen[t], given), original.act(seen[t], given), rtol=1e-5, atol=1e-6
         )
+
+
+def test_images_and_discrete_actions_in_numpy(tmp_path: Path) -> None:
+    original, found = policy("rvs", "pixels"), exported("rvs", tmp_path, "pixels")
+    seen = observations("pixels")[:, 0]
+    for each in (original, found):
+        each.begin(2.0)
+    for t in range(3):
+        action = found.act(seen[t], 0.5 if t else None)
+        assert action.shape == ()
+        assert action == original.act(seen[t], 0.5 if t else None)
+    with pytest.raises(ValueError, match="an observation is bytes, 0 to 255"):
+        found.act(seen[0] - 300, 0.5)
 
 
 def test_mistakes_in_numpy_are_errors(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ class Policy:
         observations = observations.reshape(-1, *self._shape)
         actions, self._state = self.step(observations, rewards.reshape(-1), self._state)
         self._is_first = False
-        return actions.reshape(*self._leading, *actions.shape[1:])
+        return actions.reshape((*self._leading, *actions.shape[1:]))
 
     def step(self, observations: Any, rewards: Any, state: Array) -> tuple[Array, Array]:
         """The actions [episode, ...] and the next state, given observations, rewards and the state."""
