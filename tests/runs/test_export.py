@@ -128,7 +128,7 @@ def everything(table: jax.Array, x: jax.Array, number: jax.Array) -> jax.Array:
         jnp.cumsum(x, axis=1) + jax.lax.cumsum(x, axis=1, reverse=True),
         jax.checkpoint(lambda x: jnp.einsum("ij,kj->ik", x, x))(x),
         (number - 5) // 2, jnp.prod(x), jnp.roll(x, 1), x.max(1) - x.min(1), jnp.where(number > 0, x, 1 - x),
-        jnp.sort(table, axis=0), jnp.full((2, 3), 4.0).at[:, 1].set(x[0, 0]),
+        jnp.sort(table, axis=0), (x**2) ** number, jnp.full((2, 3), 4.0).at[:, 1].set(x[0, 0]),
     )  # fmt: skip
     return jnp.concatenate([jnp.ravel(each).astype(jnp.float32) for each in found])
 

@@ -34,8 +34,9 @@ def _sliced(starts: list[int], ends: list[int], steps: list[int]) -> Callable[[A
 
 def _gathered(batch_dims: int) -> Callable[[Array, Array], Array]:
     def gather(x: Array, indices: Array) -> Array:
-        grids = np.ogrid[tuple(map(slice, indices.shape[:-1]))][:batch_dims]
-        return x[(*grids, *np.moveaxis(indices, -1, 0))]
+        sizes = indices.shape[:-1]
+        rows = [np.arange(sizes[i]).reshape(-1, *[1] * (len(sizes) - i - 1)) for i in range(batch_dims)]
+        return x[(*rows, *(indices[..., i] for i in range(indices.shape[-1])))]
 
     return gather
 

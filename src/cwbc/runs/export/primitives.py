@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cwbc.runs.export import indexing
-from cwbc.runs.export.equation import Equation, sizes
+from cwbc.runs.export import indexing, shapes
+from cwbc.runs.export.equation import Equation
 from cwbc.runs.export.graph import Graph, Value, constant, product
 from cwbc.system.errors import InputError
 
 _KINDS = ("float32", "float64", "int32", "int64", "uint8", "bool")
 # Elementwise operations with the names that ONNX has for them.
 _NAMES = {
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min", "pow": "Pow",
-    "add_any": "Add", "rem": "Mod", "neg": "Neg", "abs": "Abs", "sign": "Sign", "exp": "Exp", "log": "Log",
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min", "add_any": "Add",
+    "rem": "Mod", "neg": "Neg", "abs": "Abs", "sign": "Sign", "exp": "Exp", "log": "Log",
     "sqrt": "Sqrt", "tanh": "Tanh", "sin": "Sin", "cos": "Cos", "floor": "Floor", "ceil": "Ceil",
     "logistic": "Sigmoid", "erf": "Erf",
 }  # fmt: skip
@@ -32,105 +32,10 @@ _REDUCTIONS = {
 _UNCHANGED = ("copy", "stop_gradient", "optimization_barrier")
 
 
-def _split(graph: Graph, equation: Equation) -> list[Value]:
-    """Parts of an array along an axis, without it where they are unstacked."""
-    x, axis, parts, first = equation.whole(graph), int(equation.params["axis"]), [], 0
-    is_unstacked = equation.name == "unstack"
-    for size in [1] * x.shape[axis] if is_unstacked else map(int, equation.params["sizes"]):
-        starts, ends = [0] * len(x.shape), list(x.shape)
-        starts[axis], ends[axis] = first, first + size
-        part = graph.slice(x, starts, ends)
-        parts.append(graph.reshape(part, equation.shape) if is_unstacked else part)
-        first += size
-    return parts
-
-
 def _reduced(graph: Graph, equation: Equation) -> Value:
     axes = sorted(map(int, equation.params["axes"]))
     x = equation.whole(graph)
     return graph.add(_REDUCTIONS[equation.name], [x], equation.shape, axes=axes) if axes else x
-
-
-def _broadcast(graph: Graph, equation: Equation) -> Value:
-    """Axes of size 1 where the array is only repeated."""
-    placed = dict(
-        zip(map(int, equation.params["broadcast_dimensions"]), equation.inputs[0].shape, strict=True)
-    )
-    return graph.reshape(
-        equation.inputs[0], tuple(placed.get(axis, 1) for axis in range(len(equation.shape)))
-    )
-
-
-def _reshaped(graph: Graph, equation: Equation) -> Value:
-    return graph.reshape(equation.whole(graph), equation.shape)
-
-
-def _squeezed(graph: Graph, equation: Equation) -> Value:
-    gone = {int(axis) for axis in equation.params["dimensions"]}
-    return graph.reshape(
-        equation.inputs[0], tuple(n for i, n in enumerate(equation.inputs[0].shape) if i not in gone)
-    )
-
-
-def _transposed(graph: Graph, equation: Equation) -> Value:
-    return graph.transpose(equation.inputs[0], equation.params["permutation"])
-
-
-def _concatenated(graph: Graph, equation: Equation) -> Value:
-    parts = [equation.whole(graph, number) for number in range(len(equation.inputs))]
-    return graph.concatenate(parts, int(equation.params["dimension"]))
-
-
-def _stacked(graph: Graph, equation: Equation) -> Value:
-    axis = int(equation.params["axis"])
-    parts = [equation.whole(graph, number) for number in range(len(equation.inputs))]
-    return graph.concatenate([graph.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:])) for x in parts], axis)
-
-
-def _tiled(graph: Graph, equation: Equation) -> Value:
-    """Every axis repeated, as a second one before it that is joined with it."""
-    x, pairs = equation.whole(graph), []
-    for count, size in zip(equation.params["reps"], equation.shapes[0], strict=True):
-        pairs += [int(count), size]
-    apart = graph.reshape(x, tuple(n if i % 2 else 1 for i, n in enumerate(pairs)))
-    return graph.reshape(graph.expand(apart, tuple(pairs)), equation.shape)
-
-
-def _sliced(graph: Graph, equation: Equation) -> Value:
-    starts, ends = (
-        sizes(equation.params[name], equation.episodes) for name in ("start_indices", "limit_indices")
-    )
-    return graph.slice(equation.whole(graph), starts, ends, equation.params["strides"])
-
-
-def _reversed(graph: Graph, equation: Equation) -> Value:
-    x = equation.whole(graph)
-    for axis in map(int, equation.params["dimensions"]):
-        x = _flipped(graph, x, axis)
-    return x
-
-
-def _flipped(graph: Graph, x: Value, axis: int) -> Value:
-    order = constant(np.arange(x.shape[axis])[::-1].copy())
-    return graph.add("Gather", [x, order], x.shape, axis=axis)
-
-
-def _padded(graph: Graph, equation: Equation) -> Value:
-    """Constants before and after an array, along each axis in turn."""
-    x, value = equation.whole(graph), equation.inputs[1]
-    for axis, (before, after, between) in enumerate(equation.params["padding_config"]):
-        if between or before < 0 or after < 0:
-            raise InputError("exported policies cannot pad with less than nothing, or within arrays")
-        shapes = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in (before, after)]
-        ends = [graph.expand(graph.reshape(value, (1,) * len(shape)), shape) for shape in shapes]
-        x = graph.concatenate([ends[0], x, ends[1]], axis)
-    return x
-
-
-def _iota(graph: Graph, equation: Equation) -> Value:
-    axis, rank = int(equation.params["dimension"]), len(equation.shape)
-    shape = tuple(equation.shape[axis] if i == axis else 1 for i in range(rank))
-    return constant(np.arange(shape[axis]).reshape(shape), equation.dtype)
 
 
 def _selected(graph: Graph, equation: Equation) -> Value:
@@ -166,20 +71,15 @@ def _product(graph: Graph, equation: Equation) -> Value:
 def _convolution(graph: Graph, equation: Equation) -> Value:
     """A convolution of images; ONNX has their channels first."""
     params, axes = equation.params, equation.params["dimension_numbers"]
-    plain = all(set(params[name]) == {1} for name in ("lhs_dilation", "rhs_dilation"))
-    if (
-        len(equation.shape) != 4
-        or not plain
-        or params["feature_group_count"] != 1
-        or params["batch_group_count"] != 1
-    ):
+    dilations = {*params["lhs_dilation"], *params["rhs_dilation"]}
+    groups = {params["feature_group_count"], params["batch_group_count"]}
+    if len(equation.shape) != 4 or dilations | groups != {1}:
         raise InputError("exported policies compute convolutions of images without dilation and groups only")
-    pads = params["padding"]
     x = graph.transpose(equation.whole(graph), axes.lhs_spec)
     zero = constant(0, x.dtype)
-    for axis, (before, after) in enumerate(pads, 2):
-        shapes = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in (before, after)]
-        x = graph.concatenate([graph.expand(zero, shapes[0]), x, graph.expand(zero, shapes[1])], axis)
+    for axis, (before, after) in enumerate(params["padding"], 2):
+        around = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in (before, after)]
+        x = graph.concatenate([graph.expand(zero, around[0]), x, graph.expand(zero, around[1])], axis)
     weight = graph.transpose(equation.whole(graph, 1), axes.rhs_spec)
     shape = tuple(equation.shape[axis] for axis in axes.out_spec)
     result = graph.add("Conv", [x, weight], shape, strides=list(params["window_strides"]))
@@ -189,9 +89,8 @@ def _convolution(graph: Graph, equation: Equation) -> Value:
 def _best(graph: Graph, equation: Equation) -> Value:
     name = {"argmax": "ArgMax", "argmin": "ArgMin"}[equation.name]
     (axis,) = equation.params["axes"]
-    return graph.cast(
-        graph.add(name, [equation.whole(graph)], equation.shape, np.int64, axis=int(axis)), equation.dtype
-    )
+    found = graph.add(name, [equation.whole(graph)], equation.shape, np.int64, axis=int(axis))
+    return graph.cast(found, equation.dtype)
 
 
 def _summed(graph: Graph, equation: Equation) -> Value:
@@ -199,7 +98,8 @@ def _summed(graph: Graph, equation: Equation) -> Value:
     axis, x = int(equation.params["axis"]), equation.whole(graph)
     if not equation.params["reverse"]:
         return graph.add("CumSum", [x], equation.shape, axis=axis)
-    return _flipped(graph, graph.add("CumSum", [_flipped(graph, x, axis)], equation.shape, axis=axis), axis)
+    sums = graph.add("CumSum", [shapes.flipped(graph, x, axis)], equation.shape, axis=axis)
+    return shapes.flipped(graph, sums, axis)
 
 
 def _powered(graph: Graph, equation: Equation) -> Value:
@@ -241,27 +141,25 @@ def _clamped(graph: Graph, equation: Equation) -> Value:
 
 
 def _any_or_all(graph: Graph, equation: Equation) -> Value:
-    axes, name = (
-        sorted(map(int, equation.params["axes"])),
-        "ReduceMax" if equation.name == "reduce_or" else "ReduceMin",
-    )
-    found = graph.add(name, [graph.cast(equation.whole(graph), np.int32)], equation.shape, axes=axes)
+    axes, x = sorted(map(int, equation.params["axes"])), equation.whole(graph)
+    name = "ReduceMax" if equation.name == "reduce_or" else "ReduceMin"
+    found = graph.add(name, [graph.cast(x, np.int32)], equation.shape, axes=axes) if axes else x
     return graph.cast(found, bool)
 
 
 _RULES: dict[str, Callable[[Graph, Equation], Value]] = {
-    "broadcast_in_dim": _broadcast,
-    "reshape": _reshaped,
-    "squeeze": _squeezed,
-    "expand_dims": _reshaped,
-    "transpose": _transposed,
-    "concatenate": _concatenated,
-    "slice": _sliced,
-    "stack": _stacked,
-    "tile": _tiled,
-    "rev": _reversed,
-    "pad": _padded,
-    "iota": _iota,
+    "broadcast_in_dim": shapes.broadcast,
+    "reshape": shapes.reshaped,
+    "squeeze": shapes.squeezed,
+    "expand_dims": shapes.reshaped,
+    "transpose": shapes.transposed,
+    "concatenate": shapes.concatenated,
+    "slice": shapes.sliced,
+    "stack": shapes.stacked,
+    "tile": shapes.tiled,
+    "rev": shapes.in_reverse,
+    "pad": shapes.padded,
+    "iota": shapes.iota,
     "select_n": _selected,
     "clamp": _clamped,
     "dot_general": _product,
@@ -271,6 +169,9 @@ _RULES: dict[str, Callable[[Graph, Equation], Value]] = {
     "argmin": _best,
     "square": _powered,
     "integer_pow": _powered,
+    "pow": lambda graph, equation: graph.elementwise(
+        "Pow", equation.inputs[0], graph.cast(equation.inputs[1], equation.dtype)
+    ),
     "round": _rounded,
     "is_finite": _is_finite,
     "log1p": _with_one,
@@ -296,7 +197,7 @@ def converted(graph: Graph, equation: Equation) -> list[Value]:
     if name in _UNCHANGED:
         return inputs
     if name in ("split", "unstack"):
-        return _split(graph, equation)
+        return shapes.split(graph, equation)
     if name in _NAMES:
         return [graph.elementwise(_NAMES[name], *inputs)]
     if name in _COMPARISONS:

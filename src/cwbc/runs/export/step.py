@@ -36,7 +36,8 @@ class Step:
 
         def before(_: Any, observation: Any, reward: Any, state: Any) -> Any:
             timestep = state[1].astype(jnp.int32)
-            learner, limited = spec.method.learner, spec.method.learner.limited(state[0], spec.horizon)
+            learner = spec.method.learner
+            limited = learner.limited(state[0], spec.horizon)
             remaining = jnp.where(timestep == 0, limited, remaining_after(state[0], reward))
             standardized = learner.standardized(remaining, timestep, spec.horizon).astype(jnp.float32)
             received = space.received(observation)
