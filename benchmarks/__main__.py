@@ -21,7 +21,7 @@ Subject = Callable[[], Iterator[Row]]
 
 CPU = (
     "start", "limits", "step", "critics", "regularizer", "simulation", "sweep", "making", "loading",
-    "importing", "growth-step", "growth-files",
+    "importing", "deployment", "growth-step", "growth-files",
 )  # fmt: skip
 GPU = ("limits", "training", "critics", "streaming", "sweep", "growth")
 
@@ -93,7 +93,16 @@ def _cpu_subjects() -> dict[str, Subject]:
     from cwbc.core.device import use_device
 
     use_device("cpu")
-    from benchmarks import data, evaluation, growth, growth_from_files, limits, start, training
+    from benchmarks import (
+        data,
+        deployment,
+        evaluation,
+        growth,
+        growth_from_files,
+        limits,
+        start,
+        training,
+    )
 
     return {
         "start": start.cpu_start,
@@ -106,6 +115,7 @@ def _cpu_subjects() -> dict[str, Subject]:
         "making": data.cpu_making,
         "loading": data.cpu_loading,
         "importing": data.cpu_importing,
+        "deployment": deployment.cpu_deployment,
         "growth-step": growth.cpu_step_time,
         "growth-files": growth_from_files.cpu_loading_and_memory,
     }

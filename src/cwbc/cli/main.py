@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import cwbc
-from cwbc.system.errors import WRONG_PATH, DivergenceError, InputError
+from cwbc.system.errors import WRONG_PATH, DifferenceError, DivergenceError, InputError
 from cwbc.system.files import remove_folders_aside
 
 ABOUT = "Reliable return-conditioned behavioural cloning for offline reinforcement learning."
@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "evaluate": ("evaluate.Evaluate", "evaluate a trained run over target returns"),
     "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
     "recommend": ("recommend.Recommend", "which method and target return to deploy, and what to expect"),
+    "export": ("export.ExportPolicy", "a policy for other runtimes: ONNX, or NumPy alone"),
     "reproduce": ("reproduce.Reproduce", "one table or figure of the paper; without ITEM, a list of them"),
     "demo": ("compare.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
     "data list": ("data_list.ListDatasets", "every dataset that is stored here or available"),
@@ -133,7 +134,7 @@ def _run(command: Any, command_line: str) -> int:
         except OSError as error:
             text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             return _failed(2 if isinstance(error, WRONG_PATH) else 1, text)
-        except DivergenceError as error:
+        except (DivergenceError, DifferenceError) as error:
             return _failed(1, str(error))
         except KeyboardInterrupt:
             return _failed(128 + signal.SIGINT, interrupted(command_line))

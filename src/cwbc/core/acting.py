@@ -54,11 +54,13 @@ def act(
 ) -> tuple[History, jax.Array]:
     """The history after one step of several episodes at the same timestep, and their actions."""
     memory = spec.memory
-    step = jnp.minimum(timestep, memory - 1)
+    # A memory of one step does not depend on the timestep.
+    step = jnp.minimum(timestep, memory - 1) if memory > 1 else jnp.zeros((), jnp.int32)
     full = timestep >= memory
 
     def appended(entries: jax.Array, entry: Any) -> jax.Array:
-        entries = jnp.where(full, jnp.roll(entries, -1, axis=1), entries)
+        if memory > 1:
+            entries = jnp.where(full, jnp.roll(entries, -1, axis=1), entries)
         return entries.at[:, step].set(entry)
 
     frames = history.frames

@@ -180,7 +180,7 @@ class TargetChoice(Learner):
         return horizon * (highest + _OPEN * ((highest - lowest) or abs(highest)))
 
     def limited(self, targets: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
-        return np.minimum(targets, self.open_target(horizon))
+        return targets.clip(max=self.open_target(horizon))  # of NumPy or of JAX
 
     def window(self, training: Training) -> int:
         return max(self.base.window(training), 2)

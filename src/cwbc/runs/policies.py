@@ -7,7 +7,7 @@ import dataclasses
 import os
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,9 @@ from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
+
+if TYPE_CHECKING:
+    from cwbc.runs.export import Export, Format
 
 _ABOUT: dict[str, Any] = {  # the provenance of a run's policies
     "dataset": str,
@@ -216,6 +219,22 @@ class Policy:
         """Write everything that acting needs to one file."""
         tensors = tensor_files.flatten("parameters", self.parameters)
         tensor_files.write(Path(path), tensors, {"design": self.spec.to_json(), "about": self.about})
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: Format = "onnx",
+        target: float | None = None,
+        overwrite: bool = False,
+    ) -> Export:
+        """Write an ONNX file, or weights and a module for NumPy alone, compared with this policy before.
+
+        Args:
+            target: the target return to begin with, which is written to the file's description.
+        """
+        from cwbc.runs.export import export  # ten modules that acting does not need
+
+        return export(self, Path(path), format, target, overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], seed: int | None = None) -> Policy:

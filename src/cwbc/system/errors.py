@@ -44,6 +44,10 @@ class DivergenceError(RuntimeError):
     """Training produced numbers that are not finite."""
 
 
+class DifferenceError(RuntimeError):
+    """An exported policy acts differently than it does here."""
+
+
 def install(extra: str) -> str:
     """The command that installs the packages of an extra."""
     return f"pip install 'cwbc[{extra}]', or '.[{extra}]' in its repository"
