@@ -40,6 +40,7 @@ class Recommendation:
     deploy: bool  # False: even this is worse than the data
     caveats: tuple[str, ...]
     estimated: bool = False  # the returns are, without a simulator
+    supported: tuple[float, float] | None = None  # targets that data or evaluation support; None: no target
 
     def sentence(self) -> str:
         """Method, target, expected return and its interval."""
@@ -55,8 +56,13 @@ class Recommendation:
 
     def to_json(self) -> dict[str, Any]:
         """For summary.json."""
-        point = self.point.to_json()
-        return {"method": self.method, **point, "deploy": self.deploy, "caveats": list(self.caveats)}
+        return {
+            "method": self.method,
+            **self.point.to_json(),
+            "supported_targets": self.supported and list(self.supported),
+            "deploy": self.deploy,
+            "caveats": list(self.caveats),
+        }
 
 
 def recommend(methods: Methods) -> Recommendation | None:
@@ -82,7 +88,8 @@ def recommend(methods: Methods) -> Recommendation | None:
         caveats.append("Its training ended with warnings.")
     # Worse than the data on average, beyond seed noise.
     high = point.score.high if math.isfinite(point.score.high) else _score(point) + CLOSE
-    return Recommendation(name, point, high >= mean, tuple(caveats), dataset.is_estimated)
+    supported = _supported(point, curve, method) if method.sweep.takes_target else None
+    return Recommendation(name, point, high >= mean, tuple(caveats), dataset.is_estimated, supported)
 
 
 def _point(curve: Sequence[CurvePoint], best: float) -> CurvePoint:
@@ -93,6 +100,21 @@ def _point(curve: Sequence[CurvePoint], best: float) -> CurvePoint:
     if within := [point for point in good if not is_beyond(point.target, best)]:
         return max(within, key=_score)
     return min(good, key=lambda point: point.target)
+
+
+def _supported(
+    point: CurvePoint, curve: Sequence[CurvePoint], method: EvaluatedMethod
+) -> tuple[float, float]:
+    """The targets within the data's returns, and those beyond at which simulated scores hold."""
+    dataset, least = method.dataset, COLLAPSED * _score(point)
+    highest = max(dataset.best, point.target)
+    if not dataset.is_estimated:
+        for each in curve:
+            if is_beyond(each.target, highest):
+                if _score(each) < least:
+                    break
+                highest = each.target
+    return min(dataset.lowest, point.target), highest
 
 
 def _most_reliable(points: Points, methods: Methods) -> str:

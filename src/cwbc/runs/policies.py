@@ -23,6 +23,7 @@ from cwbc.core.spaces import Vector
 from cwbc.runs.inputs import fit, in_order, is_named, numbers
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
+from cwbc.system.formatting import amount
 from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
 
@@ -36,6 +37,7 @@ _ABOUT: dict[str, Any] = {  # the provenance of a run's policies
     "lowest_return": float,
     "best_return": float,
 }
+_RECOMMENDED: dict[str, Any] = {"recommended_target": float, "supported_targets": tuple[float, ...]}
 
 _act = jax.jit(act, static_argnums=0)
 _act_each = jax.jit(act_each, static_argnums=0)
@@ -50,10 +52,16 @@ class Policy:
         self.about = about or {}
         self.warn_outside = False  # of observations far outside of the data
         self._history: History | None = None
+        self._warned_of_target = False
 
     def __repr__(self) -> str:
         known = [f"{name}={self.about[name]!r}" for name in ("dataset", "seed") if name in self.about]
         return f"Policy({', '.join([repr(self.spec.method.name), *known])})"
+
+    @property
+    def recommended_target(self) -> float | None:
+        """The target return that the run's evaluation recommends; None where there is none."""
+        return self.about.get("recommended_target")
 
     @property
     def observation_names(self) -> tuple[str, ...]:
@@ -121,15 +129,34 @@ class Policy:
     def _targets(self, target: ArrayLike | None) -> NDArray[np.float64]:
         if target is None:
             target = self.spec.method.learner.open_target(self.spec.horizon)
+            target = self.recommended_target if target is None else target
             if target is None:
                 name = self.spec.method.name
-                raise InputError(f"{name} is conditioned on a target return; call begin(target)")
+                raise InputError(
+                    f"{name} is conditioned on a target return, and its run is not evaluated, so none is "
+                    "recommended; call begin(target)"
+                )
+        else:
+            self._warn_unsupported(target)
         targets = numbers(target)
         if targets is None or targets.ndim > 1 or not targets.size or not fit(targets):
             raise InputError(
                 f"a target is a finite number, or a sequence of at least one; got {target!r:.60}"
             )
         return self.spec.method.learner.limited(targets, self.spec.horizon)
+
+    def _warn_unsupported(self, target: ArrayLike) -> None:
+        """Warn once of targets that neither the data nor an evaluation supports."""
+        supported, targets = self.about.get("supported_targets"), numbers(target)
+        if supported is None or targets is None or self._warned_of_target:
+            return
+        low, high = supported
+        room = 1e-6 * (high - low)
+        if (outside := targets[(targets < low - room) | (targets > high + room)]).size:
+            self._warned_of_target = True
+            text = f"the target {amount(float(outside.flat[0]))} is outside of the supported ones"
+            advice = f"{self.recommended_target:,.6g} is recommended"
+            warnings.warn(f"{text}, {amount(low)} to {amount(high)}; {advice}", stacklevel=4)
 
     def _chosen(self, episodes: ArrayLike) -> NDArray[np.intp]:
         if self._history is None:
@@ -299,6 +326,8 @@ class Policies:
             done = f"{step} of {steps} steps"
             raise InputError(f"{run}: training has stopped at {done}; run the same command to finish it")
         loaded = _read(path, seeds)
+        if path != given:
+            loaded.about.update(RunDirectory(given).recommendation())
         warnings = training_warnings(metrics, seeds, to_json(loaded.spec.method))
         return dataclasses.replace(loaded, warnings=tuple(warnings))
 
@@ -312,6 +341,9 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     )
     for name, kind in _ABOUT.items() if seeds else ():
         decode(kind, about.get(name), f"{path}, about.{name}")
+    for name, kind in _RECOMMENDED.items():
+        if name in about:
+            decode(kind, about[name], f"{path}, about.{name}")
     spec = PolicySpec.from_json(design, f"{path}, design")
     # Before shapes are computed, which takes long for millions of layers.
     layers = getattr(getattr(spec.method.learner, "network", None), "layers", 0)

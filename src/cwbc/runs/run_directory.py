@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -40,6 +40,13 @@ _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
 _ROW = {"step": int, "seconds": float}  # of metrics; everything else is over seeds
 _PROGRESS = {"seeds": tuple[int, ...], "step": int, "steps": int}  # in the description of a checkpoint
+
+
+class _Recommended(TypedDict):
+    """The part of a recommendation that policies need."""
+
+    target: float | None
+    supported_targets: list[float] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +191,16 @@ class RunDirectory:
         except (InputError, FileNotFoundError) as error:  # the latter, if it is just replaced
             text = str(error)
             raise InputError(text if text.startswith(str(path)) else f"{path} is damaged: {text}") from error
+
+    def recommendation(self) -> dict[str, Any]:
+        """The recommended target and those that are supported; empty where none was evaluated."""
+        try:
+            found = decode(_Recommended, read_json(self.path / SUMMARY)["recommendation"], "recommendation")
+        except (OSError, InputError, KeyError, TypeError):  # of another version, or just replaced
+            return {}
+        if found["target"] is None or len(found["supported_targets"] or ()) != 2:
+            return {}
+        return {"recommended_target": found["target"], "supported_targets": found["supported_targets"]}
 
     def evaluated_in(self) -> str | None:
         """The environment of the evaluation; None where it is missing or damaged."""
