@@ -1,4 +1,4 @@
-"""The policies of an evaluated run know the recommended target, begin with it, and warn of unsupported ones."""
+"""Policies of an evaluated run know the recommended target, begin with it, and warn of unsupported ones."""
 
 from __future__ import annotations
 
