@@ -157,7 +157,7 @@ def _ends(x: Value, sizes: Shape, indices: list[Value]) -> tuple[list[int], list
 
 def _check_within_episodes(x: Value, mapped: tuple[int, ...]) -> None:
     if any(x.shape[d] < 0 for d in mapped):
-        raise InputError("exported policies cannot read from one episode what they write in another")
+        raise InputError("exported policies cannot index the episodes of a batch (gather, scatter)")
 
 
 def _column(graph: Graph, indices: Value, number: int) -> Value:
