@@ -20,6 +20,7 @@ def gathered(graph: Graph, equation: Equation) -> Value:
     numbers, part = params["dimension_numbers"], sizes(params["slice_sizes"], equation.episodes)
     mapped = tuple(map(int, numbers.start_index_map))
     batch, rank = tuple(map(int, numbers.operand_batching_dims)), len(x.shape)
+    _check_within_episodes(x, mapped)
     if any(part[d] != x.shape[d] for d in range(rank) if d not in (*mapped, *batch)):
         raise InputError("exported policies cannot read a part of an axis without an index (gather)")
     columns = [_column(graph, indices, number) for number in range(len(mapped))]
@@ -84,18 +85,18 @@ def scattered(graph: Graph, equation: Equation) -> Value:
     """An array in which one part of each episode is replaced, by choosing every element from either."""
     x, indices, updates = (equation.whole(graph, number) for number in range(3))
     numbers, mode = equation.params["dimension_numbers"], equation.params["mode"]
-    scattered = tuple(map(int, numbers.scatter_dims_to_operand_dims))
+    mapped = tuple(map(int, numbers.scatter_dims_to_operand_dims))
+    _check_within_episodes(x, mapped)
     part, size = _placed(graph, x, updates, numbers)
-    if any(size[d] not in (x.shape[d], *([1] if d in scattered else [])) for d in range(len(size))):
+    if any(size[d] not in (x.shape[d], *([1] if d in mapped else [])) for d in range(len(size))):
         raise InputError("exported policies write to single entries of axes, or to all of them (scatter)")
     chosen = constant(True)
-    for number, d in enumerate(scattered):
+    for number, d in enumerate(mapped):
         column = _column(graph, indices, number)
         if GatherScatterMode.from_any(mode) == GatherScatterMode.CLIP:
             column = _limited(graph, column, x.shape[d] - size[d])
         shape = [1] * len(size)
-        batches = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
-        for axis, i in batches:
+        for axis, i in zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
             shape[axis] = column.shape[i]
         first = graph.reshape(column, tuple(shape))
         places = np.arange(x.shape[d] - size[d] + 1).reshape(
@@ -152,6 +153,11 @@ def _ends(x: Value, sizes: Shape, indices: list[Value]) -> tuple[list[int], list
             raise InputError("exported policies cannot read or write at an index that all episodes share")
         starts.append(0 if size == whole else int(np.clip(index.constant, 0, whole - size)))
     return starts, [size if size < 0 else at + size for at, size in zip(starts, sizes, strict=True)]
+
+
+def _check_within_episodes(x: Value, mapped: tuple[int, ...]) -> None:
+    if any(x.shape[d] < 0 for d in mapped):
+        raise InputError("exported policies cannot index the episodes of a batch (gather, scatter)")
 
 
 def _column(graph: Graph, indices: Value, number: int) -> Value:
