@@ -34,7 +34,7 @@ def recommended(known: Estimates) -> Recommendation:
     sweep = Sweep("rvs", np.arange(3), TARGETS, returns, np.ones((3, 2, 2), np.int64))
     about = summary("hopper-medium", mean=500.0)
     dataset: DatasetSummary = dataclasses.replace(about, environment=offline(about.environment))
-    found = recommend(evaluated([sweep], dataset, None, {"rvs": known}))
+    found = recommend(evaluated([sweep], dataset, estimates={"rvs": known}))
     assert found is not None
     return found
 
