@@ -107,7 +107,7 @@ FALLING = 0.5 / np.arange(1, 41) + 0.05
 def test_an_error_on_held_out_episodes_that_rises() -> None:
     rising = FALLING + np.linspace(0, 0.2, 40)
     (text,) = training_warnings(metrics(heldout=rising, training_error=FALLING), SEEDS, METHOD)
-    assert text.startswith("the error on held-out episodes ended at 0.255, above 0.147 before (all seeds). ")
+    assert text.startswith("the error on held-out episodes ended at 0.246, above 0.15 before (all seeds). ")
     assert "memorizes" in text
     assert "fewer --steps, a smaller --width, more --dropout or more data usually helps" in text
     value_based = METHOD | {"learner": "ImplicitQ"}
@@ -127,5 +127,5 @@ def test_no_warning_where_held_out_episodes_are_not_the_cause() -> None:
     healthy += [{"heldout": 0.3 + 0.05 * each, "training_error": FALLING} for each in noise]
     for columns in healthy:
         assert training_warnings(metrics(**columns), SEEDS, METHOD) == []
-    few = metrics(heldout=rising, training_error=FALLING)[:9]
+    few = metrics(heldout=rising, training_error=FALLING)[:5]
     assert training_warnings(few, SEEDS, METHOD) == []

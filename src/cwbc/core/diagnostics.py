@@ -18,7 +18,7 @@ NOTABLE = 0.005  # of a loss: what is less is nothing to worry about
 SATURATED = 0.5  # of the predicted actions at the ends of their range, beyond what was logged there
 CONSTANT = 0.02  # of the logged actions' standard deviation: predictions that vary less are constant
 _FEW = 2  # rows of metrics, fewer of which show no trend
-_PARTS = 10  # of a training, of which means are compared
+_FEW_ERRORS = 6  # measurements of errors, fewer of which show no trend
 
 Values = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def _unhealthy(
     )
     if min(map(len, (losses, saturation, variation))) < _FEW:  # or a version that did not record them
         return []
-    parts = _parts(losses)
+    parts = _parts(losses, 10)
     early, late = parts[: len(parts) // 2].min(axis=0), parts[-1]
     last = -max(1, len(losses) // 10)
     saturated, varied = saturation[last:].mean(axis=0), variation[last:].mean(axis=0)
@@ -79,27 +79,28 @@ def _overfitted(
 ) -> list[str]:
     """A warning where the error on held-out episodes rises, and that on episodes of training does not."""
     measured = MeasuredErrors.of(metrics, len(seeds))
-    if measured is None or len(measured.steps) < _PARTS:
+    if measured is None or len(measured.steps) < _FEW_ERRORS:
         return []
-    held_out, training = _parts(measured.held_out), _parts(measured.training)
+    held_out, training = _parts(measured.held_out, 5), _parts(measured.training, 5)
     least, every = held_out.argmin(axis=0), np.arange(len(seeds))
-    late, lowest = held_out[-1], held_out[least, every]
+    # Both of the last fifths are above the lowest: a single one may be so by chance.
+    late, lowest = held_out[-2:].min(axis=0), held_out[least, every]
     noise = np.median(np.abs(np.diff(measured.held_out, axis=0)), axis=0)
     rise, of_training = late - lowest, training[-1] - training[least, every]
     # Where both rise, policies leave the logged actions for another reason: value-based ones are meant to.
     which = (late > ROSE * lowest) & (rise > np.maximum(NOTABLE, CLEAR * noise)) & (of_training < rise / 2)
     if not which.any():
         return []
-    ends = f"{_range(late[which])}, above {_range(lowest[which])} before ({_named(seeds, which)})"
+    ends = f"{_range(held_out[-1][which])}, above {_range(lowest[which])} before ({_named(seeds, which)})"
     dropout = ", more --dropout" * (method.get("learner", "TargetChoice") == "TargetChoice")  # others: none
     cause = "The network memorizes the episodes that it is trained on"
     remedy = f"fewer --steps, a smaller --width{dropout} or more data usually helps"
     return [f"the error on held-out episodes ended at {ends}. {cause}; {remedy}."]
 
 
-def _parts(values: Values) -> Values:
+def _parts(values: Values, most: int) -> Values:
     """The means over consecutive parts of a training. [part, seed]"""
-    return np.array([part.mean(axis=0) for part in np.array_split(values, min(_PARTS, len(values)))])
+    return np.array([part.mean(axis=0) for part in np.array_split(values, min(most, len(values)))])
 
 
 def _column(metrics: Sequence[Mapping[str, Any]], name: str, seeds: int) -> Values:
