@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from toys import write_toy
 
+from cwbc.core.methods import Training
 from cwbc.grids import engine
 from cwbc.runs.policies import Policy
 
@@ -36,6 +37,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_every_example_is_run_here() -> None:
     names = {"compare_methods", "csv_to_policy", "custom_environment", "grid_on_ray", "new_method"}
+    names.add("without_simulator")
     assert {path.stem for path in EXAMPLES.glob("*.py")} == names
     assert len((EXAMPLES / "new_method.py").read_text().splitlines()) < 60
 
@@ -73,3 +75,15 @@ def test_custom_environment(toy: str, capsys: pytest.CaptureFixture[str]) -> Non
 def test_new_method(toy: str, capsys: pytest.CaptureFixture[str]) -> None:
     example("new_method").main(toy, steps=20)
     assert "rvs+softmax+c" in capsys.readouterr().out
+
+
+def test_without_simulator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cwbc.runs.offline.TRAINING", Training(20, batch_size=32))
+    monkeypatch.setattr("cwbc.runs.offline.VALUES", Training(20, batch_size=32))
+    example("without_simulator").main(steps=20, seeds=1, episodes=1)
+    out = capsys.readouterr().out
+    assert "estimated return" in out or "No policy to deploy" in out
+    assert "in the shop:" in out

@@ -35,7 +35,7 @@ class ExportPolicy:
     out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """The file to write (default: policy.onnx or policy.npz in the run directory)."""
     target: Annotated[float | None, arg(metavar="X", help_behavior_hint="")] = None
-    """Target return to begin with, written to the file (default: each episode is given one)."""
+    """Target return to begin with, written to the file (default: the recommended one of the evaluation)."""
     overwrite: Flag = False
     """Replace a file that exists."""
 

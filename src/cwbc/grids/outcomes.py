@@ -10,6 +10,7 @@ from pathlib import Path
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell
 from cwbc.grids.preparation import Prepared
+from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.sweeps import Sweep
 
@@ -23,6 +24,7 @@ class Outcome:
     sweep: Sweep
     dataset: DatasetSummary
     warnings: tuple[str, ...] = ()  # about its training
+    estimates: Estimates | None = None  # of an offline evaluation
 
     @property
     def dataset_name(self) -> str:
@@ -32,7 +34,7 @@ class Outcome:
     @functools.cached_property
     def method(self) -> EvaluatedMethod:
         """The method with all numbers that follow from its returns."""
-        return EvaluatedMethod.of(self.sweep, self.dataset, self.warnings)
+        return EvaluatedMethod.of(self.sweep, self.dataset, self.warnings, estimates=self.estimates)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,5 +72,7 @@ def gather(prepared: Sequence[Prepared], reasons: Mapping[Path, str]) -> Results
         else:
             sweep = dataclasses.replace(each.run.sweep(), method=each.cell.label)
             warnings = tuple(each.run.training_warnings())
-            results.outcomes.append(Outcome(each.cell, each.directory, sweep, each.dataset, warnings))
+            dataset = dataclasses.replace(each.dataset, environment=each.environment)
+            estimates = each.run.estimates()
+            results.outcomes.append(Outcome(each.cell, each.directory, sweep, dataset, warnings, estimates))
     return results

@@ -20,7 +20,7 @@ from cwbc.reports.report import DatasetPart, Picture, ReportDocument
 from cwbc.results.dataset_names import distinct_names, file_names
 from cwbc.results.evidence import Evidence
 from cwbc.results.recommendation import recommend
-from cwbc.results.sentences import evaluated_in_words, retention_in_words, scored
+from cwbc.results.sentences import estimated_in_words, evaluated_in_words, retention_in_words, scored
 from cwbc.runs.finished import TrainingHistory
 from cwbc.runs.run_directory import PAGE, RunDirectory
 from cwbc.runs.tracking import parse_trackers
@@ -208,6 +208,7 @@ def _remarks(evidence: Evidence, results: Results) -> list[str]:
     steps = {outcome.cell.dataset: outcome.dataset.steps for outcome in results.outcomes}
     hold, each_of = ("s hold", " each") if len(steps) > 1 else (" holds", "")
     remarks = [
+        *estimated_in_words({each.sweep.method: each for each in every}),
         evaluated_in_words(seeds, {each.sweep.returns.shape[2] for each in every}, spread),
         _scale(evidence),
         f"The dataset{hold} {span(steps.values())} steps{each_of}.",

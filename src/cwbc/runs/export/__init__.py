@@ -63,17 +63,20 @@ def description(policy: Policy, target: float | None) -> dict[str, Any]:
     """What those who deploy a policy have to know of it.
 
     Args:
-        target: the target return to begin with, where none is given.
+        target: the target return to begin with, where none is given; by default the recommended one.
     """
     spec, learner = policy.spec, policy.spec.method.learner
     if target is not None and not spec.method.is_conditioned:
         raise InputError(f"{spec.method.name} takes no target return; export it without one")
     if target is not None and not math.isfinite(target):
         raise InputError(f"the target must be a finite number; got {target}")
+    if target is None:
+        target = learner.open_target(spec.horizon)
+        target = policy.recommended_target if target is None else target
     is_discrete = isinstance(spec.actions, Discrete)
     return {
         "method": spec.method.name,
-        "target": learner.open_target(spec.horizon) if target is None else float(target),
+        "target": None if target is None else float(target),
         "horizon": spec.horizon,
         "context": spec.memory,
         "observation": {"shape": list(spec.observations.shape), "values": spec.observations.values},
