@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.core.spaces import ObservationSpace, Vector
 from cwbc.system.errors import InputError
 
 
@@ -24,6 +25,52 @@ def numbers(values: Any) -> NDArray[np.float64] | None:
 def fit(values: NDArray[np.float64]) -> bool:
     """Whether numbers are finite in float32, too, which networks compute in."""
     return bool((np.abs(values) <= np.finfo(np.float32).max).all())
+
+
+def read(space: ObservationSpace, observation: Any, episodes: tuple[int, ...]) -> NDArray[np.float32]:
+    """An observation of a space as an array, checked. [*episodes, ...]"""
+    expected, names = (*episodes, *space.shape), names_of(space)
+    named = is_named(observation)
+    given = in_order(observation, names, episodes) if named and names else numbers(observation)
+    if given is None or (named and not names):
+        why = "; by name it cannot be given, as the policy's data had no names" * named
+        raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}{why}")
+    with np.errstate(over="ignore"):
+        observations = given.astype(np.float32)
+    if observations.shape != expected:
+        raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
+    valid = space.is_valid(observations)
+    if not valid.all():
+        place = np.argwhere(~valid)[0].tolist()
+        name = f" ({names[place[-1]]})" if names else ""
+        raise InputError(
+            f"an observation is {space.values}; got {observations[tuple(place)]} at {place}{name}"
+        )
+    return observations
+
+
+def names_of(space: ObservationSpace) -> tuple[str, ...]:
+    """The names of the dimensions; none where the data had none."""
+    return space.names if isinstance(space, Vector) else ()
+
+
+def far_outside(
+    space: ObservationSpace,
+    observations: NDArray[Any],  # [episode, dimension]
+    warned: NDArray[np.bool_],  # [episode, dimension] of which there was a warning: updated in place
+    several: bool,
+) -> Iterator[str]:
+    """Warnings of values far outside of the data, once for each dimension of an episode."""
+    if not (isinstance(space, Vector) and space.lowest):
+        raise InputError("warn_outside needs the ranges of the data, and this policy's file has none")
+    outside = space.far_outside(observations) & ~warned
+    warned |= outside
+    for episode, place in np.argwhere(outside).tolist():
+        name = space.names[place] if space.names else f"dimension {place}"
+        which = f" in episode {episode}" if several else ""
+        value = f"the observation's {name} is {observations[episode, place]:g}{which}"
+        known = f"{space.lowest[place]:g} to {space.highest[place]:g}"
+        yield f"{value}, far outside of the data ({known})"
 
 
 def is_named(observation: Any) -> bool:

@@ -19,8 +19,7 @@ from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import to_json
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.spaces import Vector
-from cwbc.runs.inputs import fit, in_order, is_named, numbers
+from cwbc.runs.inputs import far_outside, fit, names_of, numbers, read
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 from cwbc.system.formatting import amount
@@ -66,8 +65,7 @@ class Policy:
     @property
     def observation_names(self) -> tuple[str, ...]:
         """The names of the observations in their order; none where the data had none."""
-        space = self.spec.observations
-        return space.names if isinstance(space, Vector) else ()
+        return names_of(self.spec.observations)
 
     def begin(self, target: ArrayLike | None = None, episodes: ArrayLike | None = None) -> None:
         """Begin one episode (a number) or several at once (a sequence), each with its target return.
@@ -107,10 +105,12 @@ class Policy:
         """
         if self._history is None:
             raise InputError("call begin(target) before act(observation)")
-        observations = self._observations(observation)
+        observations = read(self.spec.observations, observation, self._shape)
         self._check_horizon()
         if self.warn_outside:
-            self._warn_outside(observations)
+            rows = observations.reshape(self._warned.shape)
+            for message in far_outside(self.spec.observations, rows, self._warned, bool(self._shape)):
+                warnings.warn(message, stacklevel=2)
         self._spend(reward)
         count = self._timesteps.size
         observations = self.spec.observations.received(
@@ -184,45 +184,6 @@ class Policy:
             raise InputError(
                 f"{which} has had {steps} steps, as many as an episode of the data can have; "
                 f"call begin(target{more}) for the next one"
-            )
-
-    def _observations(self, observation: Any) -> NDArray[Any]:
-        space = self.spec.observations
-        expected = (*self._shape, *space.shape)
-        named = is_named(observation)
-        if named and not self.observation_names:
-            why = "; by name it cannot be given, as the policy's data had no names"
-            raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}{why}")
-        given = in_order(observation, self.observation_names, self._shape) if named else numbers(observation)
-        if given is None:
-            raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}")
-        with np.errstate(over="ignore"):
-            observations = given.astype(np.float32)
-        if observations.shape != expected:
-            raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
-        valid = space.is_valid(observations)
-        if not valid.all():  # before anything is remembered: the next observation may be all right
-            place = np.argwhere(~valid)[0].tolist()
-            name = f" ({self.observation_names[place[-1]]})" if self.observation_names else ""
-            found = f"{observations[tuple(place)]} at {place}{name}"
-            raise InputError(f"an observation is {space.values}; got {found}")
-        return observations
-
-    def _warn_outside(self, observations: NDArray[Any]) -> None:
-        """Warn of values far outside of the data, once for each dimension of an episode."""
-        space = self.spec.observations
-        if not (isinstance(space, Vector) and space.lowest):
-            raise InputError("warn_outside needs the ranges of the data, and this policy's file has none")
-        outside = space.far_outside(observations).reshape(self._warned.shape) & ~self._warned
-        self._warned |= outside
-        for episode, place in np.argwhere(outside).tolist():
-            which = f" in episode {episode}" if self._shape else ""
-            name = self.observation_names[place] if self.observation_names else f"dimension {place}"
-            value = observations.reshape(outside.shape)[episode, place]
-            known = f"{space.lowest[place]:g} to {space.highest[place]:g}"
-            warnings.warn(
-                f"the observation's {name} is {value:g}{which}, far outside of the data ({known})",
-                stacklevel=3,
             )
 
     def _spend(self, reward: ArrayLike | None) -> None:
