@@ -49,7 +49,8 @@ def _values(cells: Sequence[Cell]) -> dict[str, dict[str, None]]:
     """The different values of each setting, in order."""
     values: dict[str, dict[str, None]] = {}
     for cell in cells:
-        parts = {"method": to_json(cell.method), "training": to_json(cell.training), "seeds": cell.seeds}
+        training = to_json(cell.training) | {"holdout": cell.training.holdout}  # which JSON leaves out if 0
+        parts = {"method": to_json(cell.method), "training": training, "seeds": cell.seeds}
         named = {"method": cell.method.name, **settings(parts), "episodes": cell.episodes}
         for name, value in named.items():
             form = "g" if isinstance(value, float) else "," if isinstance(value, int) else ""

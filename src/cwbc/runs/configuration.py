@@ -34,6 +34,7 @@ _FIELDS: dict[str, Any] = {
     "method.weighting.top_fraction?": float,
     "training.steps": int,
     "training.batch_size": int,
+    "training.holdout?": float,
     "seeds": list[int],
     "horizon": int,
     "dataset": dict[str, Any],
