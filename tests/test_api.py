@@ -72,7 +72,7 @@ def test_mistakes_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(cwbc.InputError, match="learning_rate must be positive; got inf"):
         cwbc.train(DATA, "rvs", learning_rate=float("inf"))
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
-    with pytest.raises(cwbc.InputError, match="names no environment; give one"):
+    with pytest.raises(cwbc.InputError, match="names no environment; give one, such as"):
         cwbc.evaluate(cwbc.train(dataset, "bc", seeds=2, **TINY))
 
 

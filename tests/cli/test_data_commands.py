@@ -622,8 +622,8 @@ def test_training_needs_no_environment(tmp_path: Path, capsys: Said) -> None:
     assert list(policy.observation_names) == names
     config = json.loads((tmp_path / "runs" / "mine" / "rvs+cwbc" / "config.json").read_text())
     assert config["observation_names"] == names
-    assert run("compare", "mine", "rvs+cwbc", *options) == 2
-    assert "dataset mine names no environment to act in; give --env ID" in capsys.readouterr().err
+    assert run("evaluate", "runs/mine/rvs+cwbc") == 2
+    assert "names no environment to act in; give --env ID, or --offline" in capsys.readouterr().err
 
 
 # What the store may remove

@@ -67,7 +67,7 @@ def test_advice_is_short_and_ends_with_a_command(data: Trajectories) -> None:
 def test_equal_returns_are_for_bc() -> None:
     text = said(lasting(*[5] * 30))
     assert "All 30 episodes return 5: conditioning on the return has nothing to learn; plain bc" in text
-    assert "Next: `cwbc train logged bc`" in text
+    assert "Next: `cwbc compare logged bc`" in text
     assert "Next: `cwbc compare logged bc`" in said(known(*[5] * 30))
     for word in ("eighting", "regularizer", "Near the best"):
         assert word not in text
@@ -224,11 +224,11 @@ def test_wide_actions() -> None:
 
 def test_what_is_not_known_of_the_environment() -> None:
     text = said(lasting(*SPREAD))
-    assert "No environment is known: training works, evaluation needs --env ID." in text
+    assert "No environment is known: returns are estimated from the data" in text
     assert "the longest episode, 4 steps, is used instead. 200 of 200 terminations are there: " in text
     assert "if that is the limit, import with --time-limit 4." in text
     assert "is used instead (rvs" in said(logged([1], [1, 2], [1, 2, 3]))
-    assert "Next: `cwbc train logged rvs+cwbc`" in text
+    assert "Next: `cwbc compare logged rvs rvs+cwbc`" in text
     text = said(lasting(*SPREAD, environment="Some-v0", time_limit=3))
     assert "Episodes have up to 4 steps, but the time limit of Some-v0 is 3. Is it the right one?" in text
 

@@ -84,8 +84,10 @@ def test_the_marks_are_always_asked() -> None:
 
 def test_mistakes_are_found_before_anything_is_written(toy: str, tmp_path: Path) -> None:
     nowhere = write_d4rl(tmp_path / "nowhere.hdf5")
-    with pytest.raises(InputError, match="names no environment to act in"):
-        prepare(grid([toy, str(nowhere)], ["rvs"], SCALE), tmp_path / "root", {}, DatasetCache())
+    assert (
+        prepare(grid(str(nowhere), "rvs", SCALE), tmp_path / "root", {}, DatasetCache())[0].environment
+        == "offline"
+    )
     with pytest.raises(InputError, match="unknown dataset"):
         prepare(grid([toy, "hoper-medium-v2"], ["rvs"], SCALE), tmp_path / "root", {}, DatasetCache())
     with pytest.raises(InputError, match="at least one cell"):

@@ -122,7 +122,10 @@ def _on_dimensions(s: Statistics) -> Iterator[str]:
 
 def _on_environment(s: Statistics) -> Iterator[str]:
     if s.environment is None:
-        yield "No environment is known: training works, evaluation needs --env ID."
+        if s.image_shape:
+            yield "No environment is known: training works, evaluation needs --env ID."
+        else:
+            yield "No environment is known: returns are estimated from the data, unless --env ID names one."
     if s.time_limit is None:
         known = f"No time limit is known; the longest episode, {counted(s.horizon, 'step')}, is used instead"
         if s.lengths.look_limited:
@@ -136,9 +139,9 @@ def _on_environment(s: Statistics) -> Iterator[str]:
 
 
 def _next(s: Statistics, dataset: str) -> str:
-    name = shlex.quote(dataset)
+    name, is_evaluated = shlex.quote(dataset), s.environment is not None or not s.image_shape
     if s.returns.equal:
-        return f"Next: `cwbc {'compare' if s.environment else 'train'} {name} bc`"
+        return f"Next: `cwbc {'compare' if is_evaluated else 'train'} {name} bc`"
     options = ""
     if s.environment is not None and ":" in s.environment:  # a module, which no file may choose to import
         options = f" --env {shlex.quote(s.environment)}"
@@ -146,7 +149,7 @@ def _next(s: Statistics, dataset: str) -> str:
         for field, value in vars(choice).items():
             if value != vars(default)[field]:
                 options += f" --{field.replace('_', '-')} {value}"
-    if s.environment is None:
+    if not is_evaluated:
         return f"Next: `cwbc train {name} rvs+cwbc{options}`"
     return f"Next: `cwbc compare {name} rvs rvs+cwbc{options}` shows the effect of weighting and regularizer."
 
