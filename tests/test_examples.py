@@ -81,7 +81,7 @@ def test_without_simulator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("cwbc.runs.offline.TRAINING", Training(20, batch_size=32))
+    monkeypatch.setattr("cwbc.runs.offline.FEWEST", 20)
     monkeypatch.setattr("cwbc.runs.offline.VALUES", Training(20, batch_size=32))
     example("without_simulator").main(steps=20, seeds=1, episodes=1)
     out = capsys.readouterr().out

@@ -25,7 +25,7 @@ from cwbc.grids.outcomes import Results
 from cwbc.grids.preparation import ROOT
 from cwbc.results.sweeps import Sweep
 from cwbc.runs import evaluating
-from cwbc.runs.offline import TRAINING, offline_data
+from cwbc.runs.offline import model_training, offline_data
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
@@ -155,7 +155,7 @@ def _evaluated_offline(
     seed: int,
 ) -> Sweep:
     data, console = dataset if isinstance(dataset, Trajectories) else load(dataset), PlainConsole(stderr=True)
-    with progress(console, "learning a model of the data", TRAINING.steps, "steps") as update:
+    with progress(console, "learning a model of the data", model_training(data).steps, "steps") as update:
         known = offline_data(data, progress=update)
     with progress(
         console, f"evaluating {policies.spec.method.name}", policies.spec.horizon, "steps"

@@ -17,9 +17,8 @@ from cwbc.runs import offline
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(offline, "TRAINING", Training(40, batch_size=32))
+    monkeypatch.setattr(offline, "FEWEST", 40)
     monkeypatch.setattr(offline, "VALUES", Training(20, batch_size=32))
-    monkeypatch.setattr("cwbc.grids.engine.TRAINING", Training(40, batch_size=32))
     monkeypatch.chdir(tmp_path)
 
 

@@ -32,7 +32,7 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.finished import find_runs
-from cwbc.runs.offline import TRAINING, OfflineData, model_directory, offline_data
+from cwbc.runs.offline import OfflineData, model_directory, model_training, offline_data
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import CONFIG, SUMMARY, RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
@@ -114,7 +114,9 @@ class Evaluate:
         with (
             RunDirectory(directory).lock(),
             session.saving(),
-            progress(session.console, "learning a model of the data", TRAINING.steps, "steps") as update,
+            progress(
+                session.console, "learning a model of the data", model_training(data).steps, "steps"
+            ) as update,
         ):
             return offline_data(data, directory, progress=update, should_stop=session.is_stopping)
 

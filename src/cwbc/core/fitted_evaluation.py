@@ -189,6 +189,10 @@ class FittedEvaluation(Learner):
             goals = self.goals(spec, state, batch, numbers)
             is_late = state.optimizer.count >= _LOGGED * training.steps
             goals = jnp.where(is_late, goals, batch.returns_to_go)
+            # With its own target, the remaining return-to-go would reveal the logged return.
+            others = jax.tree.map(lambda x: jnp.where(is_late, x, jnp.roll(x, 1, axis=0)), batch.now)
+            now = dataclasses.replace(batch.now, remaining=others.remaining, targets=others.targets)
+            batch = dataclasses.replace(batch, now=now)
             loss, gradients = jax.value_and_grad(self.loss)(state.parameters, spec, batch, goals, numbers)
             rate = critics.cosine(numbers["learning_rate"], state.optimizer.count, training.steps)
             values, optimizer = state.optimizer.apply(gradients, state.parameters, rate)

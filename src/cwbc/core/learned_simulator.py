@@ -20,6 +20,8 @@ from cwbc.core.trajectories import Trajectories
 
 _BEYOND = 0.05  # of a dimension's range, by which simulated observations may leave it
 _LOOKS = 20  # steps of an episode that are compared with logged ones
+_LOOKED_AT = 2_000  # logged steps, to tell noise from errors
+_NOTABLE = 0.125  # of a mean square change: less unexplained variance is an error of prediction
 _NOISE_STEPS = 32  # steps whose random numbers are drawn at once
 
 
@@ -32,6 +34,7 @@ class DynamicsModel:
     first: NDArray[np.float32]  # [episode, dimension] observations at the start of logged episodes
     bounds: tuple[NDArray[np.float32], NDArray[np.float32]]  # of logged observations, normalized [dimension]
     rewards: tuple[float, float]  # min and max of the logged ones
+    random: NDArray[np.float32]  # [dimension + 1] 1 where outcomes are random, 0 where they are determined
     support: Support
 
     @classmethod
@@ -45,7 +48,8 @@ class DynamicsModel:
         room = _BEYOND * (high - low)
         limits = (float(data.rewards.min()), float(data.rewards.max()))
         starts, bounds = data.observations[data.starts], (low - room, high + room)
-        return cls(spec, members, starts, bounds, limits, Support.of(spec, data))
+        random = _is_random(spec, members, data).astype(np.float32)
+        return cls(spec, members, starts, bounds, limits, random, Support.of(spec, data))
 
 
 class LearnedSimulator:
@@ -84,15 +88,16 @@ class LearnedSimulator:
     def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
         """Advance episodes by one step of their member."""
         self._look(episodes, actions)
-        noise = self._drawn(episodes)
+        noise, spec = self._drawn(episodes), self._model.spec
         outcomes = np.empty((len(episodes), self.observation_size + 1), np.float32)
         terminated = np.empty(len(episodes), bool)
         for number, parameters in enumerate(self._model.members):
             mine = self._members[episodes] == number
             if mine.any():
-                inputs = self._inputs(episodes[mine], actions[mine])
+                rows = episodes[mine]
+                inputs = _inputs(spec, self._observations[rows], self._timesteps[rows], actions[mine])
                 outcomes[mine], terminated[mine] = self._sampled(parameters, inputs, noise[mine])
-        learner = self._model.spec.method.learner
+        learner = spec.method.learner
         assert isinstance(learner, Dynamics)
         assert learner.reward is not None
         change = np.asarray(learner.change, np.float32)
@@ -139,26 +144,51 @@ class LearnedSimulator:
             self._noise[row, :, -1] = random.logistic(size=_NOISE_STEPS)
         return self._noise[episodes, places]
 
-    def _inputs(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> NDArray[np.float32]:
-        spec = self._model.spec
-        encoded = encoded_actions(spec, actions)
-        times = (self._timesteps[episodes] / spec.horizon).astype(np.float32)
-        return np.concatenate([self._observations[episodes], times[:, None], encoded], axis=1)
-
     def _sampled(
         self, parameters: Parameters, inputs: NDArray[np.float32], noise: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Standardized outcomes [row, dimension + 1], and whether episodes terminate [row]."""
-        x = inputs
-        for number in range(last := len(parameters) - 1):
-            x = np.maximum(_dense(parameters[f"layer{number}"], x), 0)
-        y = _dense(parameters[f"layer{last}"], x)
-        means, log_stds = np.split(y[:, :-1], 2, axis=1)
-        low, high = LOG_STD
-        log_stds = high - np.logaddexp(0, high - log_stds)
-        log_stds = low + np.logaddexp(0, log_stds - low)
-        # A logistic variable is below a logit with the probability that the logit means.
-        return means + np.exp(log_stds) * noise[:, :-1], noise[:, -1] < y[:, -1]
+        means, stds, logits = _outputs(parameters, inputs)
+        # A logistic variable is below a logit with the probability that the logit means. Where nothing is
+        # random, ends are not either: one in a thousand steps would end most episodes of a thousand.
+        random = self._model.random
+        return means + stds * random * noise[:, :-1], random.max() * noise[:, -1] < logits
+
+
+def _is_random(spec: PolicySpec, members: list[Parameters], data: Trajectories) -> NDArray[np.bool_]:
+    """Which outcomes are random, rather than predicted with an error, which a model takes for noise as well.
+
+    Errors are small beside the changes from step to step. As noise they would end episodes that go well.
+    """
+    rows = np.random.default_rng(0).choice(data.steps, min(_LOOKED_AT, data.steps), replace=False)
+    observations = spec.observations.received(data.observations[rows])
+    inputs = _inputs(spec, observations, data.timesteps[rows], data.actions[rows])
+    squares = [np.square(_outputs(parameters, inputs)[1]).mean(axis=0) for parameters in members]
+    return np.asarray(np.mean(squares, axis=0) > _NOTABLE)
+
+
+def _inputs(
+    spec: PolicySpec,
+    observations: NDArray[np.float32],  # normalized
+    timesteps: NDArray[np.int64],
+    actions: NDArray[Any],
+) -> NDArray[np.float32]:
+    times = (timesteps / spec.horizon).astype(np.float32)
+    return np.concatenate([observations, times[:, None], encoded_actions(spec, actions)], axis=1)
+
+
+def _outputs(
+    parameters: Parameters, inputs: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Means and stds of standardized outcomes [row, dimension + 1], and logits of the end [row]."""
+    x = inputs
+    for number in range(last := len(parameters) - 1):
+        x = np.maximum(_dense(parameters[f"layer{number}"], x), 0)
+    y = _dense(parameters[f"layer{last}"], x)
+    means, log_stds = np.split(y[:, :-1], 2, axis=1)
+    low, high = LOG_STD
+    log_stds = high - np.logaddexp(0, high - log_stds)
+    return means, np.exp(low + np.logaddexp(0, log_stds - low)), y[:, -1]
 
 
 def _dense(layer: Parameters, x: NDArray[np.float32]) -> NDArray[np.float32]:

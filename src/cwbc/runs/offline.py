@@ -22,7 +22,7 @@ from cwbc.runs.policies import Policies
 from cwbc.runs.training import Control, Run, train_together
 from cwbc.system.errors import InputError
 
-TRAINING = Training(5_000, batch_size=256)
+FEWEST, MOST = 5_000, 20_000  # steps of a model's training, a tenth of the data's
 VALUES = Training(4_000, batch_size=256)  # of fitted Q evaluation
 MOST_STARTS = 512  # first observations that values are averaged over
 MEMBERS = tuple(range(5))  # seeds of the models
@@ -35,6 +35,11 @@ class OfflineData:
 
     data: Trajectories
     model: DynamicsModel
+
+
+def model_training(data: Trajectories) -> Training:
+    """How long models of a dataset are trained."""
+    return Training(min(max(data.steps // 10, FEWEST), MOST), batch_size=256)
 
 
 def check_data(data: Trajectories) -> None:
@@ -56,8 +61,9 @@ def offline_data(
 ) -> OfflineData:
     """A dataset with its models; with a directory, which the caller locks, their training resumes there."""
     check_data(data)
-    run = Run(data, PolicySpec.fit(_METHOD, data, TRAINING), directory)
-    (trained,) = train_together([run], TRAINING, MEMBERS, **control)
+    settings = model_training(data)
+    run = Run(data, PolicySpec.fit(_METHOD, data, settings), directory)
+    (trained,) = train_together([run], settings, MEMBERS, **control)
     return OfflineData(data, DynamicsModel.of(trained.spec, trained.parameters, data))
 
 
