@@ -37,11 +37,11 @@ SATURATED = 0.999  # encoded actions beyond it are at an end of their range
 class CloningNumbers:
     """Hyper-parameters that are only numbers, which programs take as arguments."""
 
-    learning_rate: jax.Array  # []
-    weight_decay: jax.Array  # []
-    warmup_steps: jax.Array  # []
-    noise_width: jax.Array  # [] of the return noise, in the condition's unit
-    coefficient: jax.Array  # [] alpha
+    learning_rate: Any  # []
+    weight_decay: Any  # []
+    warmup_steps: Any  # []
+    noise_width: Any  # [] of the return noise, in the condition's unit
+    coefficient: Any  # [] alpha
 
 
 @jax.tree_util.register_dataclass
@@ -113,7 +113,7 @@ class Cloning(Learner):
             regularizer.width / self._unit if regularizer else 0.0,
             regularizer.coefficient if regularizer else 0.0,
         )
-        return CloningNumbers(*(jnp.asarray(value, jnp.float32) for value in values))
+        return CloningNumbers(*(np.asarray(value, np.float32) for value in values))
 
     @property
     def reads(self) -> Hashable:

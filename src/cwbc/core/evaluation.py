@@ -85,7 +85,7 @@ def roll_out(
         return rollouts
     for row in range(count):
         own, seed = np.array([row]), row * seeds // count
-        alone = jax.tree.map(lambda x, seed=seed: x[seed : seed + 1], parameters)
+        alone = jax.device_put(jax.tree.map(lambda x, seed=seed: np.asarray(x)[seed : seed + 1], parameters))
         rollouts.reset(own, simulator.reset(own, reset_seeds[row : row + 1]))
 
         def report(timestep: int, row: int = row) -> None:
@@ -108,7 +108,7 @@ class _Part:
     def __post_init__(self) -> None:
         self.program = _program(self.spec.form)
         empty = History.empty(self.spec, self.own.shape[1])
-        self.history = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(self.own), *x.shape)), empty)
+        self.history = jax.tree.map(lambda x: np.broadcast_to(x, (len(self.own), *x.shape)), empty)
 
     def act(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The episodes that are still running, and their actions."""
