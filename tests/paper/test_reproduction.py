@@ -23,6 +23,7 @@ def extent(**scale: Any) -> Extent:
     return dataclasses.replace(WHOLE, scale=dataclasses.replace(FULL, **scale))
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("run", "size"),
     [

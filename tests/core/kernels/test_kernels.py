@@ -93,7 +93,7 @@ def test_networks_compute_the_same_with_kernels(
     generator = np.random.default_rng(0)
     shape = (WINDOWS, STEPS)
     observations, actions, conditions = (
-        jnp.asarray(generator.normal(size=size), jnp.float32)
+        generator.normal(size=size).astype(np.float32)
         for size in ((*shape, OBSERVATIONS), (*shape, ACTIONS), shape)
     )
     parameters = random_arrays(lambda key: network.initialize(key, OBSERVATIONS, ACTIONS, True, STEPS), 1)
