@@ -15,7 +15,7 @@ from toys import cloning, random_parameters, tiny, toy_data, with_cloning
 
 from cwbc.core.cloning import Cloning, CloningBatch, CloningNumbers, mean_weights
 from cwbc.core.learners import Columns, Metrics
-from cwbc.core.methods import Training
+from cwbc.core.methods import Training, as_begun
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.regularizers import Conservative
 from cwbc.core.sampling import Choice, Episodes, RandomNumbers, Window, gathered, sample, to_device
@@ -27,7 +27,7 @@ TRAINING = Training(steps=40, batch_size=8, context=5)
 
 def specified(name: str, **options: Any) -> PolicySpec:
     """A small method on the toy, in the paper's scale, so that conditions can be computed by hand."""
-    method = tiny(name, **{"condition_scale": "paper", **options})
+    method = as_begun(tiny(name, **{"condition_scale": "paper", **options}), TRAINING.steps)
     return PolicySpec.fit(method, toy_data(), TRAINING)
 
 

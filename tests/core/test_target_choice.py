@@ -37,7 +37,6 @@ from cwbc.runs.policies import Policies, Policy
 from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
-
 SIZES = {"candidates": 8, "compared": 4, "candidate_reach": 1.5, "layers": 1}
 
 

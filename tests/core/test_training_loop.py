@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from toys import tiny, toy_data
@@ -16,7 +15,7 @@ from toys import tiny, toy_data
 from cwbc.core import streaming, training_loop
 from cwbc.core.device import Place
 from cwbc.core.learners import Metrics
-from cwbc.core.methods import Method, Training
+from cwbc.core.methods import Method, Training, as_begun
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.sampling import Source, in_host_memory, to_device
 from cwbc.core.training_loop import Interrupted, Row, Trainee, initialize, run_chunk
@@ -28,12 +27,13 @@ SETTINGS = Training(steps=30, batch_size=8, context=5)
 
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three of them in a training, all of one length and thus of one program."""
-    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 10)
+    """Six of them in a training, all of one length and thus of one program, as in tests/runs."""
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 5)
 
 
 def specified(name: str, data: Trajectories | None = None, **options: Any) -> PolicySpec:
-    return PolicySpec.fit(tiny(name, **options), data or toy_data(), SETTINGS)
+    method = as_begun(tiny(name, **options), SETTINGS.steps)
+    return PolicySpec.fit(method, data or toy_data(), SETTINGS)
 
 
 def trained(spec: PolicySpec, data: Source, seeds: tuple[int, ...], cuts: list[int]) -> tuple[Any, Any]:
@@ -63,8 +63,8 @@ def test_every_seed_begins_with_parameters_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", ["rvs+w+c", "dt"])
 def test_a_seed_alone_equals_that_seed_in_a_stack(name: str) -> None:
-    stack = train_state(specified(name), (0, 5, 7), [10]).parameters
-    alone = train_state(specified(name), (5,), [10]).parameters
+    stack = train_state(specified(name), (0, 5, 7), [5]).parameters
+    alone = train_state(specified(name), (5,), [5]).parameters
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b[0]), stack, alone)
     differs = jax.tree.map(lambda a: bool((a[0] != a[1]).any()), stack)
     assert any(jax.tree.leaves(differs))
@@ -72,18 +72,18 @@ def test_a_seed_alone_equals_that_seed_in_a_stack(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "discrete", "seeds", "lot"),
-    [("rvs+cwbc", False, (0, 5, 7), 4), ("rvs+cwbc", True, (5,), 5)],
+    [("rvs+cwbc", False, (0, 5, 7), 3), ("rvs+cwbc", True, (5,), 5)],
 )
 def test_streamed_training_is_bit_for_bit_that_on_the_device(
     name: str, discrete: bool, seeds: tuple[int, ...], lot: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "SAMPLED_TOGETHER", lot)  # of 4: a chunk of 10 steps is 4, 4 and 2
+    monkeypatch.setattr(streaming, "SAMPLED_TOGETHER", lot)  # of 3: a chunk of 5 steps is 3 and 2
     data = toy_data(discrete=discrete)
     spec = specified(name, data)
-    whole = trained(spec, to_device(data, spec.method), seeds, [10, 10])
-    streamed = trained(spec, in_host_memory(data, spec.method), seeds, [10, 10])
+    whole = trained(spec, to_device(data, spec.method), seeds, [5, 5])
+    streamed = trained(spec, in_host_memory(data, spec.method), seeds, [5, 5])
     assert_same(streamed, whole)
-    assert whole[1].shape == (20, len(seeds))
+    assert whole[1].shape == (10, len(seeds))
 
 
 def test_streamed_training_as_on_a_gpu_equals_that_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def side_by_side(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def assert_close(one: tuple[Any, Metrics], other: tuple[Any, Metrics], count: int) -> None:
     """The same parameters and losses of so many rows, up to rounding."""
-    assert one[1]["loss"].shape == (10, count)
+    assert one[1]["loss"].shape == (5, count)
     np.testing.assert_allclose(one[1]["loss"], other[1]["loss"], rtol=1e-3)
     parameters = one[0].parameters, other[0].parameters
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-3), *parameters)
@@ -120,14 +120,14 @@ def test_seeds_and_methods_side_by_side_as_on_a_gpu_equal_those_in_turn(
     specs, seeds = [specified(name) for name in names], (0, 5, 7)
     data = to_device(toy_data(), *(spec.method for spec in specs))
 
-    def after_ten_steps() -> tuple[Any, Metrics]:
+    def after_five_steps() -> tuple[Any, Metrics]:
         starts = [initialize(specs[0], seeds) for _ in specs]
-        start = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *starts)
-        return run_chunk(specs[0], SETTINGS, start, data, seeds, 0, 10)
+        start = jax.tree.map(lambda *x: np.concatenate(x), *starts)
+        return run_chunk(specs[0], SETTINGS, start, data, seeds, 0, 5)
 
-    in_turn = after_ten_steps()
+    in_turn = after_five_steps()
     with side_by_side(monkeypatch):
-        together = after_ten_steps()
+        together = after_five_steps()
     assert_close(together, in_turn, len(names) * len(seeds))
 
 
@@ -143,13 +143,13 @@ def trainee(
 
 
 def test_the_loop_reports_every_chunk_and_saves_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 20)  # leaves a last chunk of 10
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 25)  # leaves a last chunk of 5
     rows: list[Row] = []
     saved: list[int] = []
     steps: list[int] = []
     one = trainee(tiny("rvs+w+c"), record=rows.append, save=lambda state, step: saved.append(step))
     training_loop.train([one], SETTINGS, steps.append)
-    assert [row["step"] for row in rows] == steps == [20, 30]
+    assert [row["step"] for row in rows] == steps == [25, 30]
     assert {len(row["loss"]) for row in rows} == {2}
     assert (saved, one.step) == ([30], 30)
     training_loop.train([one], SETTINGS, steps.append)  # nothing is left to do
@@ -164,7 +164,7 @@ def test_a_stopped_training_saves_its_state_and_resumes_from_it() -> None:
     calls = iter([False, True])
     with pytest.raises(Interrupted):
         training_loop.train([resumed], SETTINGS, should_stop=lambda: next(calls))
-    assert (saved, resumed.step) == ([20], 20)
+    assert (saved, resumed.step) == ([10], 10)
     training_loop.train([resumed], SETTINGS)
     assert_same(resumed.state, whole.state)
 
@@ -174,7 +174,7 @@ def test_states_are_saved_every_half_minute(monkeypatch: pytest.MonkeyPatch) -> 
     saved: list[int] = []
     one = trainee(tiny("rvs+w+c"), save=lambda state, step: saved.append(step))
     training_loop.train([one], SETTINGS)
-    assert saved == [10, 20, 30]
+    assert saved == [5, 10, 15, 20, 25, 30]
 
 
 @pytest.mark.parametrize("place", ["host", "device"])
@@ -195,7 +195,7 @@ def test_data_is_streamed_where_the_device_has_no_room(place: Place, monkeypatch
     data = toy_data()
     training_loop.train([trainee(tiny("rvs+w+c"))], SETTINGS)
     assert sizes == [data.steps * 4 * (2 + 1 + 1)]  # observations, action, return-to-go
-    assert [source.streamed for source in sources] == [place == "host"] * 3
+    assert [source.streamed for source in sources] == [place == "host"] * 6
 
 
 def test_an_infinite_loss_is_an_error_with_seed_and_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +325,7 @@ def test_methods_that_were_interrupted_at_different_steps_resume_each_from_its_o
         training_loop.train(both[1:], SETTINGS, should_stop=lambda: True)
     steps: list[int] = []
     training_loop.train(both, SETTINGS, steps.append)
-    assert steps == [20, 25, 30]
+    assert steps == [10, 12, 15, 17, 20, 22, 25, 27, 30]
     for one, method in zip(both, methods, strict=True):
         whole = trainee(method, (3,))
         training_loop.train([whole], SETTINGS)

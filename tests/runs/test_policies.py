@@ -20,6 +20,7 @@ from cwbc.core.acting import History
 from cwbc.core.conditioning import standardized
 from cwbc.core.methods import Training, parse
 from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.spaces import ActionSpace
 from cwbc.runs.policies import Policy
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -73,9 +74,13 @@ def window(values: NDArray[Any], first: int) -> NDArray[np.float32]:
 
 
 def _encoded(spec: PolicySpec, actions: NDArray[Any]) -> NDArray[np.float32]:
-    """As many as in an episode, however many there are yet: of one shape."""
-    longer = np.resize(actions, (HORIZON, *actions.shape[1:]))
-    return np.asarray(jax.jit(spec.actions.encode)(longer))[: len(actions)]
+    longer = np.resize(actions, (HORIZON, *actions.shape[1:]))  # of one shape, which is compiled once
+    return np.asarray(_encode(spec.actions, longer))[: len(actions)]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _encode(space: ActionSpace, actions: NDArray[Any]) -> jax.Array:
+    return space.encode(actions)
 
 
 @functools.partial(jax.jit, static_argnums=0)

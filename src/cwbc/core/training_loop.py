@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.device import Place, compiler_options, default_place, on_cpu
 from cwbc.core.learners import Columns, Metrics
-from cwbc.core.methods import Method, Training
+from cwbc.core.methods import Method, Training, as_begun
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.sampling import (
     SAMPLED_TOGETHER,
@@ -102,7 +102,7 @@ def train(
     on_device = (data_on or default_place(size)) == "device"
     behind = [trainee for trainee in trainees if trainee.step < training.steps]
     for group in _groups(behind) if on_device else [[trainee] for trainee in behind]:
-        lanes = [(trainee.data, trainee.method) for trainee in group]
+        lanes = [(trainee.data, as_begun(trainee.method, training.steps)) for trainee in group]
         source = side_by_side(lanes) if on_device else in_host_memory(*lanes[0])
 
         def report(step: int, group: list[Trainee] = group) -> None:

@@ -26,11 +26,15 @@ def test_outputs_and_gradients_are_those_of_float32_but_for_rounding(
     hidden: int, layer_norm: bool, outputs: int
 ) -> None:
     inputs = 17
-    keys = jax.random.split(jax.random.key(0), CRITICS)
-    parameters = jax.vmap(lambda key: critics.initial_mlp(MLP(64, hidden), key, inputs, outputs))(keys)
-    x = jax.random.normal(jax.random.key(1), (ROWS, inputs))
+
+    def initial(key: jax.Array) -> Any:
+        keys = jax.random.split(key, CRITICS)
+        return jax.vmap(lambda key: critics.initial_mlp(MLP(64, hidden), key, inputs, outputs))(keys)
+
+    parameters, random = jax.jit(initial)(jax.random.key(0)), np.random.default_rng(1)
+    x = random.standard_normal((ROWS, inputs)).astype(np.float32)
     # Around 1: gradients that all but cancel would be no more than what is rounded.
-    weights = 1 + jax.random.normal(jax.random.key(2), (CRITICS, ROWS, outputs))
+    weights = 1 + random.standard_normal((CRITICS, ROWS, outputs)).astype(np.float32)
 
     def total(function: Any) -> Any:
         def score(parameters: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
