@@ -41,7 +41,7 @@ class Optimizer:
 def transformation(
     clip_norm: float | None, learning_rate: jax.Array, weight_decay: jax.Array, warmup: jax.Array
 ) -> optax.GradientTransformation:
-    """The optimizer; `methods.as_begun` limits its warm-up, so that one program serves any number of steps."""
+    """The optimizer; `methods.as_begun` limits its warm-up: one program serves any number of steps."""
     warmup = jnp.maximum(1, warmup)
 
     def schedule(step: Any) -> Any:
