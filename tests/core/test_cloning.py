@@ -40,7 +40,8 @@ def regularizer_of(spec: PolicySpec) -> Conservative:
 def window(data: Trajectories, episodes: list[int], context: int = 5) -> Any:
     """The first steps of the given episodes, by plain Python: a Window of NumPy's arrays."""
     rows = [[data.starts[e] + min(k, data.lengths[e] - 1) for k in range(context)] for e in episodes]
-    mask = [[k < data.lengths[e] for k in range(context)] for e in episodes]
+    mask: Any = np.array([[k < data.lengths[e] for k in range(context)] for e in episodes])
+    timesteps: Any = np.where(mask, np.arange(context, dtype=np.int32), 0)
     threshold = np.percentile(data.returns, 95)
     mean, std = data.observation_statistics
     return Window(
@@ -49,8 +50,8 @@ def window(data: Trajectories, episodes: list[int], context: int = 5) -> Any:
             actions=data.actions[np.array(rows)],
             extra={"returns_to_go": data.returns_to_go[np.array(rows)].astype(np.float32)},
         ),
-        timesteps=np.array([[k if m else 0 for k, m in enumerate(row)] for row in mask], np.int32),
-        mask=np.array(mask),
+        timesteps=timesteps,
+        mask=mask,
         selected=data.returns[np.array(episodes)] >= threshold,
         episodes={"shortfalls": (data.best - data.returns[np.array(episodes)]).astype(np.float32)},
         most_selected=len(episodes),

@@ -230,7 +230,7 @@ def learned(name: str, frame_stack: int) -> Policies:
     settings = Training(
         steps=600 if name == "dt" else 800, batch_size=32, context=HORIZON, frame_stack=frame_stack
     )
-    sizes = {"width": 32, "dropout": 0.0, "learning_rate": 1e-3}
+    sizes = {"width": 32, "layers": 2 if name == "dt" else 1, "dropout": 0.0, "learning_rate": 1e-3}
     return train(DATA, tiny(name, **sizes, **OPTIONS), settings, (0, 1))
 
 

@@ -180,16 +180,17 @@ def example() -> tuple[PolicySpec, TransitionBatch, Any]:
     spec = PolicySpec.fit(*_fitted("td3bc", data))
     random = np.random.default_rng(1)
     rows = 6
-    transitions = TransitionBatch(
-        observations=random.standard_normal((rows, LENGTH)),
-        actions=random.uniform(-0.7, 0.7, (rows, 1)),
-        rewards=random.standard_normal(rows),
-        next_observations=random.standard_normal((rows, LENGTH)),
-        next_actions=random.uniform(-0.7, 0.7, (rows, 1)),
-        continues=np.array([1, 1, 0, 1, 1, 1]),
-        weights=np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0]),
-    )
-    return spec, jax.device_put(jax.tree.map(np.float32, transitions)), random
+    arrays: dict[str, Any] = {
+        "observations": random.standard_normal((rows, LENGTH)),
+        "actions": random.uniform(-0.7, 0.7, (rows, 1)),
+        "rewards": random.standard_normal(rows),
+        "next_observations": random.standard_normal((rows, LENGTH)),
+        "next_actions": random.uniform(-0.7, 0.7, (rows, 1)),
+        "continues": np.array([1, 1, 0, 1, 1, 1]),
+        "weights": np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0]),
+    }
+    transitions = TransitionBatch(**{name: array.astype(np.float32) for name, array in arrays.items()})
+    return spec, transitions, random
 
 
 def _fitted(name: str, data: Trajectories) -> tuple[Method, Trajectories, Training]:

@@ -105,7 +105,7 @@ def test_behaviours_do_not_choose_what_is_imported(
     own_module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aim = f"{MODULE}:Aim-v0"
-    settings = (*SMALL_SAC, "--steps=440", "--episodes=1", "--out", tmp_path / "behaviours")
+    settings = [*SMALL_SAC, "--steps=440", "--episodes=1", "--out", str(tmp_path / "behaviours")]
     assert command("behaviours", "train", aim, *settings) == 0
     make = ("data", "make", "aim/random-v0", "--size=20", "--behaviours", tmp_path / "behaviours")
     own_module.unlink()

@@ -79,7 +79,7 @@ def _encoded(spec: PolicySpec, actions: NDArray[Any]) -> NDArray[np.float32]:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _encode(space: ActionSpace, actions: NDArray[Any]) -> jax.Array:
+def _encode(space: ActionSpace, actions: Any) -> jax.Array:
     return space.encode(actions)
 
 

@@ -278,7 +278,7 @@ def step_operations(spec: PolicySpec, training: Training) -> float:
 
 
 @functools.lru_cache(maxsize=32)
-def _initial_program(spec: PolicySpec) -> Callable[[jax.Array], Any]:
+def _initial_program(spec: PolicySpec) -> Callable[[Any], Any]:
     def initial(seed: jax.Array) -> Any:
         key = jax.random.fold_in(jax.random.key(seed), 0)
         return spec.method.learner.initialize(spec, key)
