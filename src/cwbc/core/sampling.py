@@ -108,7 +108,8 @@ def side_by_side(lanes: Sequence[tuple[Trajectories, Method]]) -> Source:
         _padded(each, count, starts[id(data), method.learner.reads], most)
         for each, (data, method) in zip(episodes, fitted, strict=True)
     ]
-    return Source(*jax.device_put((_stacked(alike), columns, _stacked(numbers))), methods=len(lanes))
+    together = jax.device_put((_stacked(alike), columns, _stacked(numbers)))
+    return Source(together[0], together[1], together[2], len(lanes))
 
 
 def _padded(episodes: Episodes, count: int, first_row: int, most_selected: float) -> Episodes:
