@@ -175,7 +175,7 @@ def test_the_value_of_its_proposals_is_a_part_of_the_loss() -> None:
     data = from_arrays("bandit", np.ones((count, 1)), actions, actions[:, 0], ends, ~ends)
     predicted: dict[str, list[float]] = {}
     for name in ("rvs+q", "rvs+qr"):
-        method, settings = small(name, steps=800, batch_size=32, learning_rate=1e-3, context=2, layers=1)
+        method, settings = small(name, steps=300, batch_size=32, learning_rate=1e-3, context=2)
         policy = train(data, method, settings, (0,)).policy()
         predicted[name] = []
         for target in (-1.0, 0.0):
