@@ -19,6 +19,9 @@ TINY = [
     "--batch-size=4",
     "--episodes=2",
 ]
+# Of `cwbc behaviours train`: what one test has compiled serves the others.
+SMALL_SAC = ["--copies", "8", "--updates", "4", "--batch", "64", "--capacity", "2000", "--warmup", "400"]
+SMALL_SAC += ["--actor-width", "16", "--critic-width", "32", "--actor-rate", "3e-3", "--critic-rate", "3e-3"]
 
 
 def run(*arguments: str | Path) -> int:

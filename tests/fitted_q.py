@@ -110,7 +110,7 @@ class FittedQ(Learner):
     def initialize(self, spec: PolicySpec, key: jax.Array) -> FittedQState:
         sizes = (spec.observations.shape[0], spec.actions.size, False, spec.horizon)
         parameters = self.network.initialize(key, *sizes)
-        optimizer = self._transformation(1, self.numbers).init(parameters)
+        optimizer = self._transformation(self.numbers).init(parameters)
         return FittedQState(parameters, parameters, optimizer)
 
     def batch(self, window: Window, random: RandomNumbers, numbers: FittedQNumbers) -> Transitions:
@@ -126,7 +126,7 @@ class FittedQ(Learner):
         )
 
     def update(self, spec: PolicySpec, training: Training, numbers: FittedQNumbers) -> Update:
-        transform = self._transformation(training.steps, numbers)
+        transform = self._transformation(numbers)
 
         def loss(parameters: Parameters, target: Parameters, batch: Transitions) -> tuple[jax.Array, Metrics]:
             values = self._values(parameters, batch.observations)
@@ -160,9 +160,9 @@ class FittedQ(Learner):
         none = jnp.zeros((len(observations), 1))
         return self.network(parameters, observations[:, None], None, none, none)[:, 0]
 
-    def _transformation(self, steps: int, numbers: FittedQNumbers) -> optax.GradientTransformation:
+    def _transformation(self, numbers: FittedQNumbers) -> optax.GradientTransformation:
         schedule = (numbers.learning_rate, numbers.weight_decay, numbers.warmup_steps)
-        return optimizers.transformation(self.optimizer.clip_norm, steps, *schedule)
+        return optimizers.transformation(self.optimizer.clip_norm, *schedule)
 
 
 methods.LEARNERS[FittedQ.__name__] = FittedQ  # as JSON calls it

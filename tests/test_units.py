@@ -21,6 +21,8 @@ from cwbc.runs.training import train
 
 STEPS, EPISODES = 12, 40
 METHODS = ("bc+f", "rvs", "rvs+cwbc", "dt+w+c", "dt-concat")
+# Discrete actions change the loss alone, which is the same for all methods with a condition.
+CASES = [(name, False) for name in METHODS] + [(name, True) for name in ("bc+f", "rvs+cwbc", "dt+w+c")]
 
 
 def numbers(discrete: bool, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -95,11 +97,10 @@ def assert_close(one: tuple[Any, NDArray[Any]], other: tuple[Any, NDArray[Any]])
 
 @pytest.fixture(scope="module")
 def plain() -> dict[tuple[str, bool], tuple[Any, NDArray[Any]]]:
-    return {(name, discrete): acted(name, discrete) for name in METHODS for discrete in (False, True)}
+    return {(name, discrete): acted(name, discrete) for name, discrete in CASES}
 
 
-@pytest.mark.parametrize("discrete", [False, True])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "discrete"), CASES)
 @pytest.mark.parametrize("power", [-20, 13])
 def test_rewards_times_a_power_of_two_give_the_same_bits(
     name: str, discrete: bool, power: int, plain: dict[Any, Any]
@@ -107,8 +108,7 @@ def test_rewards_times_a_power_of_two_give_the_same_bits(
     assert_same(acted(name, discrete, reward=2.0**power), plain[name, discrete])
 
 
-@pytest.mark.parametrize("discrete", [False, True])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "discrete"), CASES)
 @pytest.mark.parametrize("unit", [1e-6, 0.01, 100, 1e6])
 def test_rewards_in_any_unit_give_the_same(
     name: str, discrete: bool, unit: float, plain: dict[Any, Any]
@@ -116,8 +116,7 @@ def test_rewards_in_any_unit_give_the_same(
     assert_close(acted(name, discrete, reward=unit), plain[name, discrete])
 
 
-@pytest.mark.parametrize("discrete", [False, True])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "discrete"), CASES)
 @pytest.mark.parametrize("shift", [-3.3, 100.0])
 def test_a_constant_in_every_reward_changes_nothing_where_episodes_have_one_length(
     name: str, discrete: bool, shift: float, plain: dict[Any, Any]
@@ -130,14 +129,18 @@ def test_observations_and_actions_times_a_power_of_two_give_the_same_bits(
     name: str, plain: dict[Any, Any]
 ) -> None:
     assert_same(acted(name, False, observation=2.0**-20, action=2.0**-9), plain[name, False])
-    assert_same(acted(name, True, observation=2.0**20), plain[name, True])
+    if (name, True) in plain:
+        assert_same(acted(name, True, observation=2.0**20), plain[name, True])
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize(("observation", "action"), [(1e-6, 1e3), (1e6, 1e-6)])
+@pytest.mark.parametrize(
+    ("name", "observation", "action"),
+    [("rvs+cwbc", 1e-6, 1e3), ("rvs+cwbc", 1e6, 1e-6), ("dt+w+c", 1e-6, 1e3)],
+)
 def test_observations_and_actions_in_any_unit_give_the_same(
     name: str, observation: float, action: float, plain: dict[Any, Any]
 ) -> None:
+    """Of the methods with all parts: each other has fewer; to the last bit they are compared above."""
     assert_close(acted(name, False, observation=observation, action=action), plain[name, False])
 
 

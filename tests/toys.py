@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium
 import jax
-import jax.numpy as jnp
 import numpy as np
 from conftest import write_d4rl
 from gymnasium import spaces
@@ -93,7 +92,9 @@ def random_arrays(initialize: Callable[[jax.Array], Any], seed: int) -> Any:
     """Arrays as `initialize` returns them, sampled by NumPy: to compile `initialize` takes seconds."""
     generator = np.random.default_rng(seed)
     shapes = jax.eval_shape(initialize, jax.random.key(0))
-    return jax.tree.map(lambda x: jnp.asarray(generator.uniform(-0.3, 0.3, x.shape), x.dtype), shapes)
+    return jax.tree.map(
+        lambda x: jax.device_put(np.asarray(generator.uniform(-0.3, 0.3, x.shape), x.dtype)), shapes
+    )
 
 
 def random_parameters(spec: PolicySpec, seed: int) -> Any:

@@ -9,8 +9,12 @@ import jax
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from toys import random_arrays
 
+from cwbc.core import critics
 from cwbc.core.methods import Method, Training, sized, with_all_options
+from cwbc.core.networks import MLP
+from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.formats.arrays import from_arrays
 
@@ -109,6 +113,16 @@ def differences(loss: Any, parameters: Any) -> Any:
             gradient[index] = (values[0] - values[1]) / 2e-6
         gradients.append(gradient)
     return jax.tree.unflatten(tree, gradients)
+
+
+def initial_mlp(network: MLP, outputs: int, seed: int) -> Any:
+    """Parameters of an MLP on states of the line."""
+    return random_arrays(lambda key: critics.initial_mlp(network, key, LENGTH, outputs), seed)
+
+
+def initial_critics(network: MLP, spec: PolicySpec, seed: int) -> Any:
+    """Parameters of an ensemble of critics."""
+    return random_arrays(lambda key: critics.initial_critics(network, key, spec), seed)
 
 
 def in_float64(tree: Any) -> Any:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import TINY, run
+from command_line import SMALL_SAC, TINY, run
 from toys import AIM, learner, write_toy
 
 import cwbc
@@ -22,9 +22,6 @@ from cwbc.core.methods import Method, Preset, Training, sized, with_options
 from cwbc.system import tensor_files
 
 Said = pytest.CaptureFixture[str]
-# As in test_training: what is compiled there serves here.
-SMALL = ["--copies", "8", "--updates", "4", "--batch", "64", "--capacity", "2000", "--warmup", "400"]
-SMALL += ["--actor-width", "16", "--critic-width", "32", "--actor-rate", "3e-3", "--critic-rate", "3e-3"]
 OUT = Path(f"behaviours/{AIM}")
 
 
@@ -36,7 +33,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def train(*arguments: str) -> int:
-    return run("behaviours", "train", AIM, *SMALL, *arguments)
+    return run("behaviours", "train", AIM, *SMALL_SAC, *arguments)
 
 
 def test_from_an_environment_to_a_comparison(capsys: Said) -> None:
@@ -107,7 +104,7 @@ def test_mistakes_are_told_and_leave_nothing(arguments: list[str], why: str, cap
 
 def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
     task, out = f"toys:{AIM}", tmp_path / "behaviours" / f"toys-{AIM}"
-    arguments = ["behaviours", "train", task, *SMALL, "--episodes", "1", "--steps", "1000000"]
+    arguments = ["behaviours", "train", task, *SMALL_SAC, "--episodes", "1", "--steps", "1000000"]
     program = (
         "import sys; from cwbc.behaviours import training; from cwbc.cli.main import main; "
         "training.SAVE_INTERVAL = 0.3; main(sys.argv[1:])"

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from toys import cloning, tiny, toy_data, with_cloning
+from toys import cloning, random_parameters, tiny, toy_data, with_cloning
 
 from cwbc.core.cloning import Cloning, CloningBatch, CloningNumbers, mean_weights
 from cwbc.core.learners import Columns, Metrics
-from cwbc.core.methods import Training
+from cwbc.core.methods import Training, as_begun
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.regularizers import Conservative
 from cwbc.core.sampling import Choice, Episodes, RandomNumbers, Window, gathered, sample, to_device
@@ -27,7 +27,7 @@ TRAINING = Training(steps=40, batch_size=8, context=5)
 
 def specified(name: str, **options: Any) -> PolicySpec:
     """A small method on the toy, in the paper's scale, so that conditions can be computed by hand."""
-    method = tiny(name, **{"condition_scale": "paper", **options})
+    method = as_begun(tiny(name, **{"condition_scale": "paper", **options}), TRAINING.steps)
     return PolicySpec.fit(method, toy_data(), TRAINING)
 
 
@@ -37,22 +37,23 @@ def regularizer_of(spec: PolicySpec) -> Conservative:
     return found
 
 
-def window(data: Trajectories, episodes: list[int], context: int = 5) -> Window:
-    """The first steps of the given episodes, by plain Python."""
+def window(data: Trajectories, episodes: list[int], context: int = 5) -> Any:
+    """The first steps of the given episodes, by plain Python: a Window of NumPy's arrays."""
     rows = [[data.starts[e] + min(k, data.lengths[e] - 1) for k in range(context)] for e in episodes]
-    mask = [[k < data.lengths[e] for k in range(context)] for e in episodes]
+    mask: Any = np.array([[k < data.lengths[e] for k in range(context)] for e in episodes])
+    timesteps: Any = np.where(mask, np.arange(context, dtype=np.int32), 0)
     threshold = np.percentile(data.returns, 95)
     mean, std = data.observation_statistics
     return Window(
         columns=Columns(
-            observations=jnp.asarray((data.observations[np.array(rows)] - mean) / std),
-            actions=jnp.asarray(data.actions[np.array(rows)]),
-            extra={"returns_to_go": jnp.asarray(data.returns_to_go[np.array(rows)], jnp.float32)},
+            observations=(data.observations[np.array(rows)] - mean) / std,
+            actions=data.actions[np.array(rows)],
+            extra={"returns_to_go": data.returns_to_go[np.array(rows)].astype(np.float32)},
         ),
-        timesteps=jnp.asarray([[k if m else 0 for k, m in enumerate(row)] for row in mask]),
-        mask=jnp.asarray(mask),
-        selected=jnp.asarray(data.returns[np.array(episodes)] >= threshold),
-        episodes={"shortfalls": jnp.asarray(data.best - data.returns[np.array(episodes)], jnp.float32)},
+        timesteps=timesteps,
+        mask=mask,
+        selected=data.returns[np.array(episodes)] >= threshold,
+        episodes={"shortfalls": (data.best - data.returns[np.array(episodes)]).astype(np.float32)},
         most_selected=len(episodes),
     )
 
@@ -243,16 +244,16 @@ def test_without_selected_windows_the_conservative_loss_is_zero() -> None:
 
 def test_steps_past_the_end_of_an_episode_are_never_trained_on() -> None:
     data, spec = toy_data(), specified("dt+c")
-    parameters = initial(spec)
+    parameters = random_parameters(spec, 0)
     short = int(np.argmin(data.lengths))
     # Regularized, too, as a short one with a high return is.
-    batch = dataclasses.replace(window(data, [short]), selected=jnp.asarray([True]))
+    batch = dataclasses.replace(window(data, [short]), selected=np.array([True]))
     mask, columns, key = batch.mask, batch.columns, jax.random.key(1)
     assert not mask.all()
     garbage = Columns(
-        observations=jnp.where(mask[..., None], columns.observations, 1e3),
-        actions=jnp.where(mask[..., None], columns.actions, -0.5),
-        extra={"returns_to_go": jnp.where(mask, columns.extra["returns_to_go"], 1e6)},
+        observations=np.where(mask[..., None], columns.observations, np.float32(1e3)),
+        actions=np.where(mask[..., None], columns.actions, np.float32(-0.5)),
+        extra={"returns_to_go": np.where(mask, columns.extra["returns_to_go"], np.float32(1e6))},
     )
     clean = loss(spec, parameters, batch, key)[0]
     dirty = loss(spec, parameters, dataclasses.replace(batch, columns=garbage), key)[0]
@@ -308,7 +309,7 @@ def test_the_first_update_is_adamw_with_decay_of_the_clipped_gradient() -> None:
 
 def test_training_drops_out() -> None:
     spec = specified("dt")
-    batch, parameters = window(toy_data(), [10, 20]), initial(spec)
+    batch, parameters = window(toy_data(), [10, 20]), random_parameters(spec, 0)
     one, same, other = (float(loss(spec, parameters, batch, jax.random.key(k))[0]) for k in (1, 1, 2))
     assert one == same
     assert one != other

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,20 @@ from cwbc.system import tensor_files
 from cwbc.system.errors import DivergenceError, InputError
 
 SETTINGS = Training(steps=600, batch_size=32)
-SHORT = Training(steps=30, batch_size=8)
+SHORT = Training(steps=30, batch_size=32)
 SEEDS = (0, 3)
 
 
 def assert_same(one: Any, other: Any) -> None:
     jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_chunks() -> Iterator[None]:
+    """Of one length, so that all trainings are one program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_loop, "chunk_length", lambda *_: 5)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +167,7 @@ def test_the_checkpoint_has_every_field_of_its_state(directory: Path) -> None:
 
 PROGRAM = """
 import os, signal, sys
+from collections.abc import Iterator
 from pathlib import Path
 from fitted_q import METHOD, chain_data
 from cwbc.core import training_loop
@@ -173,14 +183,11 @@ def fatal(*arguments):
     return os.kill(os.getpid(), signal.SIGKILL) if left[0] == 0 else replace(*arguments)
 
 os.replace = fatal
-train(chain_data(), METHOD, Training(steps=30, batch_size=8), (0, 3), Path(sys.argv[1]))
+train(chain_data(), METHOD, Training(steps=30, batch_size=32), (0, 3), Path(sys.argv[1]))
 """
 
 
-def test_a_killed_training_resumes_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 5)
+def test_a_killed_training_resumes_with_the_same_bits(tmp_path: Path) -> None:
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "killed"), "4"]
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import jax
@@ -12,7 +13,7 @@ import cwbc
 from cwbc.core import device, memory
 from cwbc.core.methods import Training
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.training_loop import initialize
+from cwbc.core.training_loop import shapes
 from cwbc.system.errors import InputError
 
 SETTINGS = Training(steps=20, batch_size=4, context=5)
@@ -29,8 +30,8 @@ def limited(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
 @pytest.mark.parametrize("name", ["rvs", "dt"])
 def test_a_training_needs_at_least_its_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = specified(name)
-    state = initialize(spec, (0, 1))
-    allocated = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+    state = shapes(spec, (0, 1))
+    allocated = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     limited(monkeypatch, allocated)
     with pytest.raises(InputError, match=f"{name} would take at least .* of 2 seeds, .* there are"):
         memory.check_training(spec, SETTINGS, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from toys import random_arrays
 
 from cwbc.core.layers import after_norm, dense, dropout, layer_norm, linear, norm, standardized
 from cwbc.core.networks import MLP, Network, Transformer
@@ -21,27 +23,36 @@ NETWORKS: dict[str, Network] = {
 }
 
 
-def inputs() -> dict[str, jax.Array]:
+@functools.cache
+def initial(name: str) -> dict[str, Any]:
+    """Parameters that are larger than fresh ones, with which attention would be all but even."""
+    network = NETWORKS[name]
+    found: dict[str, Any] = random_arrays(
+        lambda key: network.initialize(key, OBSERVATION, ACTION, True, HORIZON), 0
+    )
+    return found
+
+
+def inputs() -> dict[str, Any]:
     generator = np.random.default_rng(1)
     shapes = {"observations": (OBSERVATION,), "conditions": (), "actions": (ACTION,)}
     return {
         **{
-            name: jnp.asarray(generator.normal(size=(WINDOWS, STEPS, *shape)), jnp.float32)
+            name: generator.normal(size=(WINDOWS, STEPS, *shape)).astype(np.float32)
             for name, shape in shapes.items()
         },
-        "timesteps": jnp.broadcast_to(jnp.arange(3, 3 + STEPS), (WINDOWS, STEPS)),
+        "timesteps": np.broadcast_to(np.arange(3, 3 + STEPS, dtype=np.int32), (WINDOWS, STEPS)),
     }
 
 
-def influences(network: Network) -> dict[str, NDArray[np.bool_]]:
+def influences(name: str) -> dict[str, NDArray[np.bool_]]:
     """Which steps of each input change the output at each step. [output step, input step]"""
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    parameters |= network.prepared(parameters, jnp.dtype("float32"))
-    values = inputs()
+    network, parameters, values = NETWORKS[name], initial(name), inputs()
     timesteps = values.pop("timesteps")
 
     def output(changed: dict[str, jax.Array]) -> jax.Array:
-        return jnp.sum(network(parameters, **changed, timesteps=timesteps) ** 2, axis=(0, 2))
+        read = parameters | network.prepared(parameters, jnp.dtype("float32"))
+        return jnp.sum(network(read, **changed, timesteps=timesteps) ** 2, axis=(0, 2))
 
     gradients = jax.jit(jax.jacrev(output))(values)
     return {
@@ -52,7 +63,7 @@ def influences(network: Network) -> dict[str, NDArray[np.bool_]]:
 
 @pytest.mark.parametrize("name", ["transformer", "concatenated"])
 def test_a_transformer_sees_the_past_and_not_its_own_action(name: str) -> None:
-    seen = influences(NETWORKS[name])
+    seen = influences(name)
     up_to_now = np.tril(np.ones((STEPS, STEPS), bool))
     np.testing.assert_array_equal(seen["observations"], up_to_now)
     np.testing.assert_array_equal(seen["conditions"], up_to_now)
@@ -60,25 +71,23 @@ def test_a_transformer_sees_the_past_and_not_its_own_action(name: str) -> None:
 
 
 def test_an_mlp_sees_one_step_and_no_action() -> None:
-    seen = influences(NETWORKS["mlp"])
+    seen = influences("mlp")
     np.testing.assert_array_equal(seen["observations"], np.eye(STEPS, dtype=bool))
     np.testing.assert_array_equal(seen["conditions"], np.eye(STEPS, dtype=bool))
     assert not seen["actions"].any()
 
 
 def test_an_mlp_by_hand() -> None:
-    network = MLP(width=16)
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    values = inputs()
+    network, parameters, values = NETWORKS["mlp"], initial("mlp"), inputs()
     x = np.concatenate([values["observations"], values["conditions"][..., None]], axis=-1).astype(np.float64)
     for name in ("layer0", "layer1"):
         x = np.maximum(x @ np.asarray(parameters[name]["weight"]) + np.asarray(parameters[name]["bias"]), 0)
     expected = x @ np.asarray(parameters["layer2"]["weight"]) + np.asarray(parameters["layer2"]["bias"])
-    np.testing.assert_allclose(network(parameters, **values), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(jax.jit(network)(parameters, **values), expected, rtol=1e-5, atol=1e-6)
 
 
 def transformer_by_hand(
-    network: Transformer, parameters: dict[str, Any], values: dict[str, jax.Array]
+    network: Transformer, parameters: dict[str, Any], values: dict[str, Any]
 ) -> NDArray[np.float64]:
     """Every block at every token, one head at a time, in float64; then the outputs are read off."""
     p = jax.tree.map(lambda x: np.asarray(x, np.float64), parameters)
@@ -118,42 +127,44 @@ def transformer_by_hand(
 def test_a_transformer_by_hand(name: str) -> None:
     network = NETWORKS[name]
     assert isinstance(network, Transformer)
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    # Fresh weights are so small that attention is all but even; these are not.
-    parameters = jax.tree.map(lambda x: 3 * x, parameters)
-    expected = transformer_by_hand(network, parameters, inputs())
-    read = parameters | network.prepared(parameters, jnp.dtype("float32"))
-    np.testing.assert_allclose(jax.jit(network)(read, **inputs()), expected, rtol=1e-4, atol=1e-4)
+    expected = transformer_by_hand(network, initial(name), inputs())
+
+    @jax.jit
+    def outputs(parameters: Any, values: Any) -> jax.Array:
+        return network(parameters | network.prepared(parameters, jnp.dtype("float32")), **values)
+
+    np.testing.assert_allclose(outputs(initial(name), inputs()), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_outputs_at_some_steps_are_those_of_all_steps(name: str) -> None:
-    network = NETWORKS[name]
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    run = jax.jit(network)
+    run, parameters = jax.jit(NETWORKS[name]), initial(name)
     every = run(parameters, **inputs())
     for steps in ([0], [3], [STEPS - 1]):
-        some = run(parameters, **inputs(), steps=jnp.array(steps))
+        some = run(parameters, **inputs(), steps=np.array(steps))
         np.testing.assert_allclose(some, every[:, np.array(steps)], rtol=1e-5, atol=1e-6)
 
 
 def test_no_condition_takes_no_input() -> None:
     network = MLP(width=16)
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, False, HORIZON)
+    sizes = (OBSERVATION, ACTION, False, HORIZON)
+    parameters = jax.eval_shape(lambda key: network.initialize(key, *sizes), jax.random.key(0))
     assert parameters["layer0"]["weight"].shape == (OBSERVATION, 16)
-    assert network(parameters, **{**inputs(), "conditions": None}).shape == (WINDOWS, STEPS, ACTION)  # type: ignore[arg-type]
+    outputs = jax.eval_shape(lambda p: network(p, **{**inputs(), "conditions": None}), parameters)
+    assert outputs.shape == (WINDOWS, STEPS, ACTION)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_lower_precision_is_close_and_touches_only_hidden_products(name: str) -> None:
     network = NETWORKS[name]
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    exact, rounded = (
-        jax.jit(network)(parameters | network.prepared(parameters, jnp.dtype(dtype)), **inputs())
-        for dtype in ("float32", "bfloat16")
-    )
-    assert rounded.dtype == jnp.float32
-    difference = float(jnp.linalg.norm(exact - rounded) / jnp.linalg.norm(exact))
+
+    def outputs(parameters: Any, values: Any) -> list[jax.Array]:
+        prepared = (network.prepared(parameters, jnp.dtype(dtype)) for dtype in ("float32", "bfloat16"))
+        return [network(parameters | each, **values) for each in prepared]
+
+    exact, rounded = map(np.asarray, jax.jit(outputs)(initial(name), inputs()))
+    assert rounded.dtype == np.float32
+    difference = float(np.linalg.norm(exact - rounded) / np.linalg.norm(exact))
     assert 0 < difference < 2e-2
 
 
@@ -193,21 +204,16 @@ def test_dropout_without_a_key_is_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["transformer", "concatenated"])
 def test_dropout_acts_in_training_only(name: str) -> None:
-    network = NETWORKS[name]
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    run = jax.jit(network)
-    plain = run(parameters, **inputs())
+    run, parameters = jax.jit(NETWORKS[name]), initial(name)
+    plain = np.asarray(run(parameters, **inputs()))
     np.testing.assert_array_equal(plain, run(parameters, **inputs()))
     noisy = run(parameters, **inputs(), dropout_key=jax.random.key(5))
-    assert float(jnp.abs(plain - noisy).max()) > 1e-4
+    assert np.abs(plain - np.asarray(noisy)).max() > 1e-4
 
 
 def test_timesteps_matter_and_stop_at_the_horizon() -> None:
-    network = NETWORKS["transformer"]
-    parameters = network.initialize(jax.random.key(0), OBSERVATION, ACTION, True, HORIZON)
-    values = inputs()
-    run = jax.jit(network)
+    run, parameters, values = jax.jit(NETWORKS["transformer"]), initial("transformer"), inputs()
     at_end = run(parameters, **{**values, "timesteps": values["timesteps"] * 0 + HORIZON - 1})
     beyond = run(parameters, **{**values, "timesteps": values["timesteps"] * 0 + HORIZON + 50})
     np.testing.assert_array_equal(at_end, beyond)
-    assert float(jnp.abs(at_end - run(parameters, **values)).max()) > 1e-6
+    assert np.abs(np.asarray(at_end) - np.asarray(run(parameters, **values))).max() > 1e-6

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from toys import toy_data
@@ -15,7 +14,7 @@ from cwbc.core import streaming, trajectories
 from cwbc.core.learners import Columns
 from cwbc.core.methods import Training, parse
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.core.sampling import Choice, RandomNumbers, choose, in_host_memory, to_device
+from cwbc.core.sampling import Choice, Episodes, RandomNumbers, choose, in_host_memory, to_device
 from cwbc.core.sampling import gathered as gathered_on_device
 from cwbc.core.streaming import gathered, lots
 
@@ -49,17 +48,21 @@ def test_data_on_the_device_is_one_lot() -> None:
 
 def test_lots_have_the_rows_that_their_steps_choose() -> None:
     source, seeds = in_host_memory(DATA, METHOD), (0, 5)
+
+    @jax.jit
+    def chosen(episodes: Episodes, seed: Any, step: Any) -> Choice:
+        random = RandomNumbers.of(seed, step, TRAINING.batch_size)
+        return choose(random, episodes, SPEC.observations, TRAINING.context)
+
     found = list(lots(SPEC, source, TRAINING, seeds, 30, 120))
     assert [(lot.first_step, lot.length) for lot in found] == [(30, 50), (80, 50), (130, 20)]
     for lot in found:
         assert lot.columns.actions.shape == (2, lot.length, 8, 5, 1)
         for place, number in ((0, 0), (1, lot.length - 1)):
-            step = jnp.int32(lot.first_step + number)
-            random = RandomNumbers.of(jnp.uint32(seeds[place]), step, TRAINING.batch_size)
-            choice: Choice = jax.device_get(
-                choose(random, source.episodes, SPEC.observations, TRAINING.context)
-            )
-            mine = jax.tree.map(lambda x, place=place, number=number: x[place][number], lot.columns)
+            step = np.int32(lot.first_step + number)
+            choice: Choice = jax.device_get(chosen(source.episodes, np.uint32(seeds[place]), step))
+            own = place, number
+            mine = jax.tree.map(lambda x, own=own: np.asarray(x)[own], lot.columns)
             jax.tree.map(np.testing.assert_array_equal, mine, gathered_on_device(source.columns, choice))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toys import random_arrays
 from value_problems import (
     GOAL,
     LENGTH,
@@ -17,13 +20,14 @@ from value_problems import (
     close,
     differences,
     in_float64,
+    initial_critics,
     line,
     numpy_mlp,
     numpy_values,
     small,
 )
 
-from cwbc.core import critics, sampling
+from cwbc.core import sampling, training_loop
 from cwbc.core.methods import Training, method_from_json, parse, to_json
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.target_choice import TargetChoice
@@ -33,11 +37,20 @@ from cwbc.runs.policies import Policies, Policy
 from cwbc.runs.training import train
 from cwbc.system.errors import InputError
 
+SIZES = {"candidates": 8, "compared": 4, "candidate_reach": 1.5, "layers": 1}
+
 
 def trained(name: str, steps: int = 300) -> Policies:
     common = {"discount": 0.9, "steps": steps, "batch_size": 32, "learning_rate": 1e-3, "context": 4}
-    chosen = {"candidates": 8, "compared": 4, "candidate_reach": 1.5, "layers": 1}
-    return train(line(*WALKS), *small(name, **common, **chosen), (0, 1))
+    return train(line(*WALKS), *small(name, **common, **SIZES), (0, 1))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_chunks() -> Iterator[None]:
+    """Of one length, so that trainings of other steps are one program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_loop, "chunk_length", lambda *_: 20)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +106,7 @@ def test_a_policy_begins_without_a_target_and_survives_its_file(policies: Polici
         actions.append(policy.act(observation))
     np.testing.assert_array_equal(actions[0], actions[1])
     assert actions[0][0] > 0  # towards the goal
-    rvs = train(line(*WALKS), parse("rvs"), Training(steps=1), (0,)).policy()
+    rvs = Policy(PolicySpec.fit(parse("rvs"), line(*WALKS), Training(steps=1)), {})
     with pytest.raises(InputError, match=r"rvs is conditioned on a target return; call begin\(target\)"):
         rvs.begin()
 
@@ -113,23 +126,23 @@ def test_far_above_all_candidates_the_target_does_not_matter(policies: Policies)
 
 def test_goals_and_gradients_of_the_critics_are_those_of_numpy() -> None:
     data = line(*WALKS)
-    method, settings = small("rvs+q", width=4, batch_size=8, context=5, discount=0.9, compared=3)
+    sizes = {"width": 4, "layers": 1, "critic_layers": 1, "compared": 3}
+    method, settings = small("rvs+q", batch_size=8, context=5, discount=0.9, **sizes)
     spec = PolicySpec.fit(method, data, settings)
     learner = spec.method.learner
     assert isinstance(learner, TargetChoice)
     source = sampling.to_device(data, spec.method)
-    window, random = sampling.sample(
-        spec,
-        settings,
-        source.episodes,
-        jnp.uint32(0),
-        jnp.int32(0),
-        lambda c: sampling.gathered(source.columns, c),
-    )
-    batch = learner.batch(window, random, learner.numbers)
-    base = learner.base.initial_parameters(spec, jax.random.key(1))
-    ensemble = critics.initial_critics(learner.critic_network, jax.random.key(2), spec)
-    found = learner.goals(spec, base, ensemble, batch, learner.numbers)
+
+    @jax.jit
+    def batch_of(episodes: sampling.Episodes, columns: Any, numbers: Any) -> Any:
+        seed, number = jnp.uint32(0), jnp.int32(0)
+        gather = functools.partial(sampling.gathered, columns)
+        return learner.batch(*sampling.sample(spec, settings, episodes, seed, number, gather), numbers)
+
+    batch = batch_of(source.episodes, source.columns, learner.numbers)
+    base = random_arrays(lambda key: learner.base.initial_parameters(spec, key), 1)
+    ensemble = initial_critics(learner.critic_network, spec, 2)
+    found = jax.jit(functools.partial(learner.goals, spec))(base, ensemble, batch, learner.numbers)
 
     n = in_float64(batch.transitions)
     condition = learner.base.condition
@@ -144,13 +157,14 @@ def test_goals_and_gradients_of_the_critics_are_those_of_numpy() -> None:
     goals = n.rewards + 0.9 * n.continues * best
     close(found, goals)
 
-    logged = in_float64(spec.actions.encode(batch.transitions.actions))
+    logged = in_float64(jax.jit(spec.actions.encode)(batch.transitions.actions))
 
     def loss(parameters: Any) -> float:
         errors = numpy_values(parameters, n.observations, logged, True) - goals
         return float((np.square(errors) * n.weights).sum())
 
-    gradients = jax.grad(learner.critic_loss)(ensemble, spec, batch.transitions, found)
+    grad = jax.grad(lambda ensemble: learner.critic_loss(ensemble, spec, batch.transitions, found))
+    gradients = jax.jit(grad)(ensemble)
     close(gradients, differences(loss, in_float64(ensemble)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -16,13 +17,15 @@ from value_problems import (
     close,
     differences,
     in_float64,
+    initial_critics,
+    initial_mlp,
     line,
     numpy_mlp,
     numpy_values,
     small,
 )
 
-from cwbc.core import critics, sampling
+from cwbc.core import critics, sampling, training_loop
 from cwbc.core.actor_critic import ActorCritic, ActorCriticBatch
 from cwbc.core.cql import ConservativeQ, ConservativeQBatch
 from cwbc.core.critics import Adam, TransitionBatch
@@ -41,6 +44,12 @@ NAMES = ("td3bc", "rebrac", "iql", "cql")
 PRESETS: tuple[Any, ...] = ("paper", "small")
 QUICK: dict[str, dict[str, Any]] = {name: {"layers": 1} for name in NAMES}  # to compile
 QUICK["cql"]["sampled_actions"] = 4
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one length: trainings of other steps, and on other data of the same shape, are one program."""
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 20)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -63,21 +72,27 @@ def test_it_stitches_what_no_logged_trajectory_does(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_finds_the_best_action_among_bad_ones(name: str) -> None:
-    """Episodes of one step: most logged actions are far from the one with the highest reward."""
-    random = np.random.default_rng(0)
-    actions = np.clip(
-        np.where(random.random(400) < 0.85, -0.6, 0.5) + 0.1 * random.standard_normal(400), -1, 1
-    )
+    """Without a later step that counts: most logged actions are far from the one with the highest reward."""
+    walks, random = line(*WALKS), np.random.default_rng(0)
+    count = walks.steps
+    actions = np.where(np.arange(count) % 6 == 0, 0.5, -0.6) + 0.1 * random.standard_normal(count)
+    actions = np.clip(actions, -0.7, 0.7)
+    actions[[0, 1]] = 0.7, -0.7  # as many steps, and the same bounds, as on the line
     rewards = -np.abs(actions - 0.5)
-    ends = np.ones(400, bool)
-    data = from_arrays("bandit", np.ones((400, LENGTH)), actions[:, None], rewards, ends, ~ends)
+    data = dataclasses.replace(
+        walks,
+        name="bandit",
+        observations=np.ones_like(walks.observations),
+        actions=actions[:, None].astype(np.float32),
+        rewards=rewards.astype(np.float32),
+    )
     options = {"iql": {"advantage_temperature": 20.0}, "cql": {"conservative_weight": 0.1}}.get(
         name, {"actor_penalty": 0.1, "value_coefficient": 1.0}
     )
-    method, settings = small(name, steps=1000, **QUICK[name], **options)
+    method, settings = small(name, discount=0.0, steps=1000, **QUICK[name], **options)
     policy = train(data, method, settings, (0,)).policy(0)
     policy.begin(0.0)
-    assert abs(actions.mean() - 0.5) > 0.8  # what cloning would do
+    assert abs(actions.mean() - 0.5) > 0.7  # what cloning would do
     assert abs(float(policy.act(np.ones(LENGTH))[0]) - 0.5) < 0.25
 
 
@@ -144,11 +159,13 @@ def test_a_truncated_step_is_left_out_and_a_terminated_one_does_not_bootstrap() 
     spec = PolicySpec.fit(method, data, settings)
     source = sampling.to_device(data, spec.method)
 
-    def gather(choice: Any) -> Any:
-        return sampling.gathered(source.columns, choice)
+    @jax.jit
+    def sampled(episodes: sampling.Episodes, columns: Any) -> TransitionBatch:
+        seed, number = jnp.uint32(0), jnp.int32(0)
+        gather = functools.partial(sampling.gathered, columns)
+        return TransitionBatch.of(sampling.sample(spec, settings, episodes, seed, number, gather)[0])
 
-    window, _ = sampling.sample(spec, settings, source.episodes, jnp.uint32(0), jnp.int32(0), gather)
-    batch = TransitionBatch.of(window)
+    batch = sampled(source.episodes, source.columns)
     mean, std = data.observation_statistics
     states = np.round(np.asarray(batch.observations) * std + mean).argmax(axis=1)
     np.testing.assert_array_equal(np.unique(states), [0, 1, 3, 4])
@@ -163,15 +180,16 @@ def example() -> tuple[PolicySpec, TransitionBatch, Any]:
     spec = PolicySpec.fit(*_fitted("td3bc", data))
     random = np.random.default_rng(1)
     rows = 6
-    transitions = TransitionBatch(
-        observations=jnp.asarray(random.standard_normal((rows, LENGTH)), jnp.float32),
-        actions=jnp.asarray(random.uniform(-0.7, 0.7, (rows, 1)), jnp.float32),
-        rewards=jnp.asarray(random.standard_normal(rows), jnp.float32),
-        next_observations=jnp.asarray(random.standard_normal((rows, LENGTH)), jnp.float32),
-        next_actions=jnp.asarray(random.uniform(-0.7, 0.7, (rows, 1)), jnp.float32),
-        continues=jnp.asarray([1, 1, 0, 1, 1, 1], jnp.float32),
-        weights=jnp.asarray([0.2, 0.2, 0.2, 0.2, 0.2, 0], jnp.float32),
-    )
+    arrays: dict[str, Any] = {
+        "observations": random.standard_normal((rows, LENGTH)),
+        "actions": random.uniform(-0.7, 0.7, (rows, 1)),
+        "rewards": random.standard_normal(rows),
+        "next_observations": random.standard_normal((rows, LENGTH)),
+        "next_actions": random.uniform(-0.7, 0.7, (rows, 1)),
+        "continues": np.array([1, 1, 0, 1, 1, 1]),
+        "weights": np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0]),
+    }
+    transitions = TransitionBatch(**{name: array.astype(np.float32) for name, array in arrays.items()})
     return spec, transitions, random
 
 
@@ -186,10 +204,9 @@ def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, examp
     learner = small(name, width=4, discount=0.9)[0].learner
     assert isinstance(learner, ActorCritic)
     normed, mean = name == "rebrac", name == "td3bc"
-    keys = jax.random.split(jax.random.key(0), 4)
-    actor, target_actor = (critics.initial_mlp(learner.network, key, LENGTH, 1) for key in keys[:2])
-    ensemble, target = (critics.initial_critics(learner.network, key, spec) for key in keys[2:])
-    noise = jnp.asarray(2 * random.standard_normal(now.actions.shape), jnp.float32)
+    actor, target_actor = (initial_mlp(learner.network, 1, seed) for seed in (0, 1))
+    ensemble, target = (initial_critics(learner.network, spec, seed) for seed in (2, 3))
+    noise = (2 * random.standard_normal(now.actions.shape)).astype(np.float32)
     batch, numbers = ActorCriticBatch(now, noise), learner.numbers
 
     n, bounds = in_float64(now), spec.actions
@@ -200,15 +217,15 @@ def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, examp
     later = numpy_values(in_float64(target), n.next_observations, chosen, normed).min(axis=0)
     later -= learner.critic_penalty * np.square(chosen - next_logged).sum(axis=1)
     goals = n.rewards + 0.9 * n.continues * later
-    close(learner.goals(spec, target_actor, target, batch, numbers), goals)
+    close(jax.jit(functools.partial(learner.goals, spec))(target_actor, target, batch, numbers), goals)
 
     def critic_loss(parameters: Any) -> float:
         errors = numpy_values(parameters, n.observations, logged, normed) - goals
         return float((np.square(errors) * n.weights).sum())
 
-    loss, gradients = jax.value_and_grad(learner.critic_loss)(
-        ensemble, spec, batch, jnp.asarray(goals, jnp.float32)
-    )
+    given = goals.astype(np.float32)
+    grad = jax.value_and_grad(lambda ensemble: learner.critic_loss(ensemble, spec, batch, given))
+    loss, gradients = jax.jit(grad)(ensemble)
     close(loss, critic_loss(in_float64(ensemble)))
     close(gradients, differences(critic_loss, in_float64(ensemble)))
 
@@ -223,9 +240,8 @@ def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, examp
         distance = (np.square(actions - logged).sum(axis=1) * n.weights).sum()
         return float(learner.actor_penalty * distance - learner.value_coefficient * value / size)
 
-    (loss, _), gradients = jax.value_and_grad(learner.actor_loss, has_aux=True)(
-        actor, spec, ensemble, batch, numbers
-    )
+    grad = jax.value_and_grad(lambda actor: learner.actor_loss(actor, spec, ensemble, batch, numbers)[0])
+    loss, gradients = jax.jit(grad)(actor)
     close(loss, actor_loss(in_float64(actor)))
     close(gradients, differences(actor_loss, in_float64(actor)))
 
@@ -233,11 +249,11 @@ def test_an_update_of_an_actor_and_its_critics_is_that_of_numpy(name: str, examp
 def test_an_update_of_implicit_q_learning_is_that_of_numpy(example: Any) -> None:
     spec, now, _ = example
     learner = dataclasses.replace(ImplicitQ(MLP(4, 2)), discount=0.9)
-    keys, numbers = jax.random.split(jax.random.key(0), 3), learner.numbers
-    actor = {**critics.initial_mlp(learner.network, keys[0], LENGTH, 1), "log_std": jnp.asarray([-0.3])}
-    ensemble = critics.initial_critics(learner.network, keys[1], spec)
-    value = critics.initial_mlp(learner.network, keys[2], LENGTH, 1)
-    logged = spec.actions.encode(now.actions)
+    numbers = learner.numbers
+    actor = {**initial_mlp(learner.network, 1, 0), "log_std": np.array([-0.3], np.float32)}
+    ensemble = initial_critics(learner.network, spec, 1)
+    value = initial_mlp(learner.network, 1, 2)
+    logged = jax.jit(spec.actions.encode)(now.actions)
     n, a = in_float64(now), in_float64(logged)
     values = numpy_values(in_float64(ensemble), n.observations, a, False).min(axis=0)
 
@@ -245,8 +261,8 @@ def test_an_update_of_implicit_q_learning_is_that_of_numpy(example: Any) -> None
         errors = values - numpy_mlp(parameters, n.observations)[:, 0]
         return float((np.abs(0.7 - (errors < 0)) * np.square(errors) * n.weights).sum())
 
-    given = jnp.asarray(values, jnp.float32)
-    loss, gradients = jax.value_and_grad(learner.value_loss)(value, now, given, numbers)
+    grad = jax.jit(jax.value_and_grad(learner.value_loss))
+    loss, gradients = grad(value, now, values.astype(np.float32), numbers)
     close(loss, value_loss(in_float64(value)))
     close(gradients, differences(value_loss, in_float64(value)))
 
@@ -258,8 +274,8 @@ def test_an_update_of_implicit_q_learning_is_that_of_numpy(example: Any) -> None
         density = np.exp(-np.square((a - means) / std) / 2) / std  # but for a constant
         return float(-(weights * np.log(density).sum(axis=1) * n.weights).sum())
 
-    grad = jax.value_and_grad(learner.actor_loss, has_aux=True)
-    (loss, _), gradients = grad(actor, now, logged, jnp.asarray(advantages, jnp.float32), numbers)
+    grad_of_actor = jax.jit(jax.value_and_grad(learner.actor_loss, has_aux=True))
+    (loss, _), gradients = grad_of_actor(actor, now, logged, advantages.astype(np.float32), numbers)
     close(loss, actor_loss(in_float64(actor)))
     close(gradients, differences(actor_loss, in_float64(actor)))
 
@@ -269,8 +285,8 @@ def test_an_update_of_implicit_q_learning_is_that_of_numpy(example: Any) -> None
         errors = numpy_values(parameters, n.observations, a, False) - goals
         return float((np.square(errors) * n.weights).sum())
 
-    grad_of_critics = jax.value_and_grad(learner.critic_loss)
-    loss, gradients = grad_of_critics(ensemble, now, logged, jnp.asarray(goals, jnp.float32))
+    grad_of_critics = jax.jit(jax.value_and_grad(learner.critic_loss))
+    loss, gradients = grad_of_critics(ensemble, now, logged, goals.astype(np.float32))
     close(loss, critic_loss(in_float64(ensemble)))
     close(gradients, differences(critic_loss, in_float64(ensemble)))
 
@@ -278,13 +294,13 @@ def test_an_update_of_implicit_q_learning_is_that_of_numpy(example: Any) -> None
 def test_an_update_of_conservative_q_learning_is_that_of_numpy(example: Any) -> None:
     spec, now, random = example
     learner = dataclasses.replace(ConservativeQ(MLP(4, 2)), discount=0.9, sampled_actions=2)
-    keys, numbers = jax.random.split(jax.random.key(0), 2), learner.numbers
-    actor = critics.initial_mlp(learner.network, keys[0], LENGTH, 2)
-    ensemble, rows = critics.initial_critics(learner.network, keys[1], spec), len(now.rewards)
-    noise = jnp.asarray(random.standard_normal((2, rows, 3, 1)), jnp.float32)
-    uniform = jnp.asarray(random.uniform(-1, 1, (rows, 2, 1)), jnp.float32)
+    numbers, rows = learner.numbers, len(now.rewards)
+    actor = initial_mlp(learner.network, 2, 0)
+    ensemble = initial_critics(learner.network, spec, 1)
+    noise = random.standard_normal((2, rows, 3, 1)).astype(np.float32)
+    uniform = random.uniform(-1, 1, (rows, 2, 1)).astype(np.float32)
     batch = ConservativeQBatch(now, noise[0], noise[1], uniform)
-    n, logged = in_float64(now), in_float64(spec.actions.encode(now.actions))
+    n, logged = in_float64(now), in_float64(jax.jit(spec.actions.encode)(now.actions))
 
     def sampled(parameters: Any, s: Any, noise: Any) -> tuple[Any, Any]:
         """One action of each row, and its log density by the change of variables."""
@@ -297,7 +313,7 @@ def test_an_update_of_conservative_q_learning_is_that_of_numpy(example: Any) -> 
     policy, both = in_float64(actor), in_float64(ensemble)
     later, _ = sampled(policy, n.next_observations, in_float64(noise[1][:, 0]))
     goals = n.rewards + 0.9 * n.continues * numpy_values(both, n.next_observations, later, False).min(axis=0)
-    close(learner.goals(actor, ensemble, batch, numbers), goals)
+    close(jax.jit(learner.goals)(actor, ensemble, batch, numbers), goals)
 
     proposals = [(in_float64(uniform[:, i]), np.full(rows, np.log(0.5))) for i in range(2)]
     proposals += [sampled(policy, n.observations, in_float64(noise[0][:, i])) for i in (1, 2)]
@@ -312,8 +328,9 @@ def test_an_update_of_conservative_q_learning_is_that_of_numpy(example: Any) -> 
         gaps = np.log(np.sum(ratios, axis=0)) - of_logged
         return float(((np.square(of_logged - goals) + 10 * gaps) * n.weights).sum())
 
-    grad = jax.value_and_grad(learner.critic_loss, has_aux=True)
-    (loss, _), gradients = grad(ensemble, spec, actor, batch, jnp.asarray(goals, jnp.float32), numbers)
+    given = goals.astype(np.float32)
+    grad = jax.value_and_grad(lambda both: learner.critic_loss(both, spec, actor, batch, given, numbers)[0])
+    loss, gradients = jax.jit(grad)(ensemble)
     close(loss, critic_loss(both))
     close(gradients, differences(critic_loss, both))
 
@@ -322,8 +339,8 @@ def test_an_update_of_conservative_q_learning_is_that_of_numpy(example: Any) -> 
         values = numpy_values(both, n.observations, actions, False).min(axis=0)
         return float(((0.3 * density - values) * n.weights).sum())
 
-    grad = jax.value_and_grad(learner.actor_loss, has_aux=True)
-    (loss, _), gradients = grad(actor, spec, ensemble, jnp.float32(0.3), batch)
+    grad = jax.value_and_grad(lambda a: learner.actor_loss(a, spec, ensemble, jnp.float32(0.3), batch)[0])
+    loss, gradients = jax.jit(grad)(actor)
     close(loss, actor_loss(policy))
     close(gradients, differences(actor_loss, policy))
 
@@ -331,13 +348,18 @@ def test_an_update_of_conservative_q_learning_is_that_of_numpy(example: Any) -> 
 def test_adam_is_optax_s() -> None:
     import optax
 
-    parameters = {"a": jnp.asarray([1.0, -2.0]), "b": jnp.asarray([[0.5]])}
+    parameters = {"a": np.array([1.0, -2.0], np.float32), "b": np.array([[0.5]], np.float32)}
     mine, theirs = (parameters, Adam.of(parameters)), (parameters, optax.adam(0.1).init(parameters))
-    for number in range(5):
-        gradients = jax.tree.map(lambda x, number=number: jnp.sin(x + number), mine[0])
-        mine = mine[1].apply(gradients, mine[0], jnp.float32(0.1))
+
+    @jax.jit
+    def step(mine: Any, theirs: Any, number: Any) -> Any:
+        gradients = jax.tree.map(lambda x: jnp.sin(x + number), mine[0])
         updates, state = optax.adam(0.1).update(gradients, theirs[1])
-        theirs = optax.apply_updates(theirs[0], updates), state
+        moved = optax.apply_updates(theirs[0], updates), state
+        return mine[1].apply(gradients, mine[0], jnp.float32(0.1)), moved
+
+    for number in range(5):
+        mine, theirs = step(mine, theirs, number)
     close(mine[0], theirs[0])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from command_line import SMALL_SAC
 from gymnasium.wrappers import TimeLimit
 from toys import ENVIRONMENT, HORIZON, Toy, toy_data, write_toy
 
@@ -34,11 +35,13 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     import gymnasium, pathlib, toys
     pathlib.Path(__file__).with_suffix(".ran").touch()
     gymnasium.register("Own-v0", entry_point=toys.Toy, max_episode_steps={HORIZON})
+    gymnasium.register("Aim-v0", entry_point=toys.Aim, max_episode_steps=5)
     """
     (tmp_path / f"{MODULE}.py").write_text("".join(line.strip() + "\n" for line in code.splitlines()))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    monkeypatch.delitem(gymnasium.registry, "Own-v0", raising=False)
+    for name in ("Own-v0", "Aim-v0"):
+        monkeypatch.delitem(gymnasium.registry, name, raising=False)
     monkeypatch.setattr(envs, "_allowed", set())
     monkeypatch.setenv(store.VARIABLE, str(tmp_path / "store"))
     return tmp_path / f"{MODULE}.ran"
@@ -101,22 +104,23 @@ def test_the_store_does_not_choose_what_is_imported(
 def test_behaviours_do_not_choose_what_is_imported(
     own_module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = ("--steps=40", "--episodes=1", "--copies=2", "--updates=1", "--batch=4", "--capacity=100")
-    small = ("--actor-width=4", "--critic-width=4", "--device=cpu", "--out", tmp_path / "behaviours")
-    assert command("behaviours", "train", OWN, *tiny, *small) == 0
-    make = ("data", "make", "own/random-v0", "--size=20", "--behaviours", tmp_path / "behaviours")
+    aim = f"{MODULE}:Aim-v0"
+    settings = [*SMALL_SAC, "--steps=440", "--episodes=1", "--out", str(tmp_path / "behaviours")]
+    assert command("behaviours", "train", aim, *settings) == 0
+    make = ("data", "make", "aim/random-v0", "--size=20", "--behaviours", tmp_path / "behaviours")
     own_module.unlink()
     for name in (MODULE, *[each for each in sys.modules if each.startswith(f"{MODULE}.")]):
         sys.modules.pop(name, None)
     envs._allowed.clear()
-    gymnasium.registry.pop("Own-v0", None)
+    for name in ("Own-v0", "Aim-v0"):
+        gymnasium.registry.pop(name, None)
     capsys.readouterr()
     assert command(*make) == 2
-    assert f"give --env {OWN} (in Python" in capsys.readouterr().err
+    assert f"give --env {aim} (in Python" in capsys.readouterr().err
     assert not own_module.exists()
     assert command(*make, "--env=Other-v0") == 2
-    assert f"act in {OWN}, not in Other-v0" in capsys.readouterr().err
-    assert command(*make, "--env", OWN) == 0
+    assert f"act in {aim}, not in Other-v0" in capsys.readouterr().err
+    assert command(*make, "--env", aim) == 0
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from hand_made import FALLS, curves, summary
 
 from cwbc.grids.outcomes import Results
-from cwbc.paper import ITEMS
+from cwbc.paper import ITEMS, verdicts
 from cwbc.paper.item import FULL, QUICK
 from cwbc.paper.published import WALKERS
 from cwbc.paper.reproduction import Extent, report, training_steps
@@ -23,6 +23,7 @@ def extent(**scale: Any) -> Extent:
     return dataclasses.replace(WHOLE, scale=dataclasses.replace(FULL, **scale))
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("run", "size"),
     [
@@ -41,7 +42,10 @@ def extent(**scale: Any) -> Extent:
         ),
     ],
 )
-def test_less_than_the_paper_is_no_evidence_about_it(run: Extent, size: str | None) -> None:
+def test_less_than_the_paper_is_no_evidence_about_it(
+    run: Extent, size: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdicts, "RESAMPLES", 200)  # as clear as 2,000 here
     evidence = Evidence.of(curves(WALKERS, rvs=FALLS, rvs__cwbc=(20, 51, 51, 51)), WALKERS)
     shown, _ = report(run, evidence, Results([], []), DATASETS, {})
     remarks = " ".join(shown.remarks)

@@ -138,6 +138,7 @@ def test_a_grid_from_training_to_report(tmp_path: Path) -> None:
             assert float(found) == pytest.approx(np.mean(scores))
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_headline_names_the_best_on_average(tmp_path: Path) -> None:
     outcomes = [
         outcome("hopper-medium", "rvs", (20, 50, 60, 0), apart=1),
@@ -159,6 +160,7 @@ def test_the_headline_names_the_best_on_average(tmp_path: Path) -> None:
     assert float(overall["cwbc"]["mean"]) == pytest.approx(45)
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
@@ -195,6 +197,7 @@ def test_seeds_are_called_few_by_the_fewest() -> None:
     assert grid_report._few([10, 1, 4]) == "with one or 4 or 10 seeds each"
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_one_seed_is_told(tmp_path: Path) -> None:
     outcomes = [part(each, slice(1)) for each in curves(TWO, rvs=HOLDS, dt=FALLS)]
     summary, page = reported(outcomes, tmp_path)
@@ -203,6 +206,7 @@ def test_one_seed_is_told(tmp_path: Path) -> None:
     assert "±" not in page.text
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("targets", [slice(0, 2), slice(2, 3), slice(3, 4)])
 def test_returns_that_were_not_asked_leave_cells_empty(targets: slice, tmp_path: Path) -> None:
     """The curves have a low point, the dataset's best, 1x and 2x expert."""
@@ -223,6 +227,7 @@ def test_returns_that_were_not_asked_leave_cells_empty(targets: slice, tmp_path:
     assert "A dash stands for what was not evaluated" in page.text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_what_failed_is_told_and_left_out(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=(20, 50, 30, 10), dt=HOLDS)
     summary, page = reported(outcomes[1:], tmp_path, [failure(outcomes[0])])
@@ -246,6 +251,7 @@ def broken(each: Outcome, target: int) -> Outcome:
     return dataclasses.replace(each, sweep=dataclasses.replace(each.sweep, returns=returns))
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_what_broke_down_is_told_and_not_known(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=(20, 50, 60, 60), dt=HOLDS)
     outcomes[0] = broken(outcomes[0], 2)
@@ -270,6 +276,7 @@ def named_returns(folder: Path) -> list[dict[str, str]]:
     return list(csv.DictReader((folder / "out" / "named-returns.csv").read_text().splitlines()))
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_method_without_a_score_above_zero_has_nothing_to_keep(tmp_path: Path) -> None:
     outcomes = [
         outcome("hopper-medium", "rvs", (-9, -9, -4, -9)),
@@ -292,6 +299,7 @@ def test_reports_on_runs_and_grids_have_the_same_numbers(scores: tuple[float, fl
     np.testing.assert_allclose(in_grids, expected)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_grid_of_which_nothing_was_finished(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=HOLDS)
     summary, page = reported([], tmp_path, list(map(failure, outcomes)))
@@ -302,6 +310,7 @@ def test_a_grid_of_which_nothing_was_finished(tmp_path: Path) -> None:
         grid_report.report(Results([], []), tmp_path / "none")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_one_dataset_opens_with_what_to_deploy_as_a_comparison_does(tmp_path: Path) -> None:
     summary, page = reported(curves(TWO[:1], rvs=FALLS, cwbc=HOLDS), tmp_path)
     headline = page.text.index("Use cwbc with target return 2,560: expected return")
@@ -315,6 +324,7 @@ def test_one_dataset_opens_with_what_to_deploy_as_a_comparison_does(tmp_path: Pa
     assert page.text.count("Scores at every target return") == 2  # of each dataset, as of a comparison
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_datasets_with_and_without_experts_together(tmp_path: Path) -> None:
     known = curves(TWO[:1], rvs=HOLDS)
     about = dataclasses.replace(known[0].dataset, name="mine", environment="Mine-v0", lowest=100.0)
@@ -324,6 +334,7 @@ def test_datasets_with_and_without_experts_together(tmp_path: Path) -> None:
     assert "Without published reference returns (mine)" in page.text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_labels_and_seeds_that_do_not_match(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=HOLDS, dt=FALLS)
     fewer = [part(outcomes[0], slice(1)), *outcomes[1:]]
@@ -385,6 +396,7 @@ def test_evidence_keeps_datasets_of_one_short_name_apart() -> None:
     assert found == pytest.approx({"cwbc/hopper/medium-v0": 50, "d4rl/hopper/medium-v2": 10})
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_cells_are_tracked_by_the_names_of_the_report(tmp_path: Path) -> None:
     found = kept(curves(TWO, rvs=FALLS, rvs__cwbc=HOLDS), tmp_path)
     grid_report.report(Results(found, []), tmp_path / "out", track="tensorboard")
@@ -406,6 +418,7 @@ def test_cells_are_tracked_by_the_names_of_the_report(tmp_path: Path) -> None:
     assert len(list(folder.glob("*/*/events/mean/*"))) == 1  # unchanged
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_method_that_takes_no_target_is_not_ranked_by_retention(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=FALLS, cwbc=HOLDS, bc=HOLDS)
     for number, each in enumerate(outcomes):

@@ -20,6 +20,7 @@ from cwbc.core.acting import History
 from cwbc.core.conditioning import standardized
 from cwbc.core.methods import Training, parse
 from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.spaces import ActionSpace
 from cwbc.runs.policies import Policy
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -52,36 +53,48 @@ def training_outputs(
     returns_to_go = target - np.concatenate([[0], np.cumsum(rewards)])[: now + 1]
     spec, learner = trained.spec, cloning(trained.spec.method)
     mean, std = spec.observations.arrays
-    encoded = window(np.asarray(spec.actions.encode(jnp.asarray(actions))), first)
+    encoded = window(_encoded(spec, actions), first)
     history = History(
         observations=window((observations - mean) / std, first),
         actions=encoded,
         returns_to_go=window(
             standardized(learner.condition, returns_to_go, np.arange(now + 1), HORIZON), first
         ),
-        timesteps=jnp.arange(first, first + CONTEXT)[None],
+        timesteps=np.arange(first, first + CONTEXT, dtype=np.int32)[None],
         frames=None,
     )
-    outputs = _outputs(spec, trained.parameters, history)
-    return np.asarray(spec.actions.choose(outputs)[0, now - first])
+    return np.asarray(_chosen(spec, trained.parameters, history))[0, now - first]
 
 
-def window(values: NDArray[Any], first: int) -> jax.Array:
+def window(values: NDArray[Any], first: int) -> NDArray[np.float32]:
     """The values of a window from step `first` on, and garbage where it is not full yet, as in training."""
     values = np.asarray(values, np.float32)[first:]
     garbage = np.full((CONTEXT - len(values), *values.shape[1:]), 3.0)
-    return jnp.asarray(np.concatenate([values, garbage])[None], jnp.float32)
+    return np.concatenate([values, garbage])[None].astype(np.float32)
+
+
+def _encoded(spec: PolicySpec, actions: NDArray[Any]) -> NDArray[np.float32]:
+    longer = np.resize(actions, (HORIZON, *actions.shape[1:]))  # of one shape, which is compiled once
+    return np.asarray(_encode(spec.actions, longer))[: len(actions)]
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _outputs(spec: PolicySpec, parameters: Any, history: History) -> jax.Array:
+def _encode(space: ActionSpace, actions: Any) -> jax.Array:
+    return space.encode(actions)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _chosen(spec: PolicySpec, parameters: Any, history: History) -> jax.Array:
     learner = cloning(spec.method)
-    return learner.outputs(spec, parameters | learner.prepared(parameters), history, history.actions)
+    read = parameters | learner.prepared(parameters)
+    return spec.actions.choose(learner.outputs(spec, read, history, history.actions))
 
 
-@pytest.mark.parametrize("discrete", [False, True], ids=["continuous", "discrete"])
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize(
+    ("name", "discrete"), [*((name, False) for name in BASES), ("rvs", True), ("dt", True)]
+)
 def test_acting_equals_the_training_pass_on_the_same_history(name: str, discrete: bool) -> None:
+    """Discrete actions of a network that reads one step, and of one that reads those before it."""
     trained = policy(name, discrete)
     observations, rewards = history(episodes=3, steps=HORIZON)
     targets = [3.0, -2.0, 0.5]

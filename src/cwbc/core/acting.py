@@ -19,23 +19,24 @@ from cwbc.core.policy_spec import PolicySpec
 class History:
     """The last steps of several episodes; entries after the current step are not read."""
 
-    observations: jax.Array  # [episode, memory, ...], as the network reads them
-    actions: jax.Array  # [episode, memory, size], encoded
-    returns_to_go: jax.Array  # [episode, memory], standardized
-    timesteps: jax.Array  # [episode, memory]
-    frames: jax.Array | None  # [episode, frame, height, width, channel] of images, the last of each episode
+    observations: Any  # [episode, memory, ...], as the network reads them
+    actions: Any  # [episode, memory, size], encoded
+    returns_to_go: Any  # [episode, memory], standardized
+    timesteps: Any  # [episode, memory]
+    frames: Any  # [episode, frame, height, width, channel] of images, the last of each episode
 
     @classmethod
     def empty(cls, spec: PolicySpec, episodes: int) -> History:
         """The history of episodes before their first step."""
         shape, space = (episodes, spec.memory), spec.observations
         frames = (episodes, space.stack, *space.shape)
+        # By NumPy, which compiles no program for their shapes.
         return cls(
-            observations=jnp.zeros((*shape, *space.encoded_shape), space.dtype),
-            actions=jnp.zeros((*shape, spec.actions.size)),
-            returns_to_go=jnp.zeros(shape),
-            timesteps=jnp.zeros(shape, jnp.int32),
-            frames=jnp.zeros(frames, space.dtype) if space.is_stacked else None,
+            observations=np.zeros((*shape, *space.encoded_shape), space.dtype),
+            actions=np.zeros((*shape, spec.actions.size), np.float32),
+            returns_to_go=np.zeros(shape, np.float32),
+            timesteps=np.zeros(shape, np.int32),
+            frames=np.zeros(frames, space.dtype) if space.is_stacked else None,
         )
 
 

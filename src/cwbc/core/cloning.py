@@ -37,11 +37,11 @@ SATURATED = 0.999  # encoded actions beyond it are at an end of their range
 class CloningNumbers:
     """Hyper-parameters that are only numbers, which programs take as arguments."""
 
-    learning_rate: jax.Array  # []
-    weight_decay: jax.Array  # []
-    warmup_steps: jax.Array  # []
-    noise_width: jax.Array  # [] of the return noise, in the condition's unit
-    coefficient: jax.Array  # [] alpha
+    learning_rate: Any  # []
+    weight_decay: Any  # []
+    warmup_steps: Any  # []
+    noise_width: Any  # [] of the return noise, in the condition's unit
+    coefficient: Any  # [] alpha
 
 
 @jax.tree_util.register_dataclass
@@ -113,7 +113,7 @@ class Cloning(Learner):
             regularizer.width / self._unit if regularizer else 0.0,
             regularizer.coefficient if regularizer else 0.0,
         )
-        return CloningNumbers(*(jnp.asarray(value, jnp.float32) for value in values))
+        return CloningNumbers(*(np.asarray(value, np.float32) for value in values))
 
     @property
     def reads(self) -> Hashable:
@@ -155,7 +155,7 @@ class Cloning(Learner):
         parameters = self.initial_parameters(spec, key)
         # The numbers do not matter before the first step: without them, one program is enough for all data.
         numbers = dataclasses.replace(self, condition=None, regularizer=None).numbers
-        return CloningState(parameters, self._transformation(1, numbers).init(parameters))
+        return CloningState(parameters, self._transformation(numbers).init(parameters))
 
     def initial_parameters(self, spec: PolicySpec, key: jax.Array) -> Parameters:
         """Fresh parameters."""
@@ -229,7 +229,7 @@ class Cloning(Learner):
         Args:
             added_loss: of the parameters, with those that are prepared; added to the loss.
         """
-        transform = self._transformation(training.steps, numbers)
+        transform = self._transformation(numbers)
 
         def prepare(parameters: Parameters) -> Parameters:
             return self.prepared(parameters, training.precision)
@@ -292,9 +292,9 @@ class Cloning(Learner):
             per_window += steps * self.encoder.outputs(spec.observations.encoded_shape)
         return training.batch_size * per_window
 
-    def _transformation(self, steps: int, numbers: CloningNumbers) -> optax.GradientTransformation:
+    def _transformation(self, numbers: CloningNumbers) -> optax.GradientTransformation:
         schedule = (numbers.learning_rate, numbers.weight_decay, numbers.warmup_steps)
-        return optimizers.transformation(self.optimizer.clip_norm, steps, *schedule)
+        return optimizers.transformation(self.optimizer.clip_norm, *schedule)
 
 
 def mean_weights(mask: jax.Array) -> jax.Array:

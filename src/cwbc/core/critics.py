@@ -93,8 +93,8 @@ class ValueBased(Learner, Protocol):
         return self._with(reward_scale=None, **dict.fromkeys(self._numeric(), 0.5))
 
     @property
-    def numbers(self) -> dict[str, jax.Array]:
-        return {name: jnp.asarray(value, jnp.float32) for name, value in self._numeric().items()}
+    def numbers(self) -> dict[str, Any]:
+        return {name: np.asarray(value, np.float32) for name, value in self._numeric().items()}
 
     @property
     def reads(self) -> Hashable:

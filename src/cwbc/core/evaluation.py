@@ -83,9 +83,10 @@ def roll_out(
         parts = [_Part(spec, parameters, rollouts, own[:, first::halves]) for first in range(halves)]
         _run(parts, rollouts, simulator, progress)
         return rollouts
+    stored = jax.tree.map(np.asarray, parameters)
     for row in range(count):
         own, seed = np.array([row]), row * seeds // count
-        alone = jax.tree.map(lambda x, seed=seed: x[seed : seed + 1], parameters)
+        alone = jax.device_put(jax.tree.map(lambda x, seed=seed: x[seed : seed + 1], stored))
         rollouts.reset(own, simulator.reset(own, reset_seeds[row : row + 1]))
 
         def report(timestep: int, row: int = row) -> None:
@@ -108,7 +109,8 @@ class _Part:
     def __post_init__(self) -> None:
         self.program = _program(self.spec.form)
         empty = History.empty(self.spec, self.own.shape[1])
-        self.history = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(self.own), *x.shape)), empty)
+        stack = np.broadcast_to if on_cpu() else jnp.broadcast_to  # NumPy's compiles nothing
+        self.history = jax.tree.map(lambda x: stack(x, (len(self.own), *x.shape)), empty)
 
     def act(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The episodes that are still running, and their actions."""

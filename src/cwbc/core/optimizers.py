@@ -39,10 +39,10 @@ class Optimizer:
 
 
 def transformation(
-    clip_norm: float | None, steps: int, learning_rate: jax.Array, weight_decay: jax.Array, warmup: jax.Array
+    clip_norm: float | None, learning_rate: jax.Array, weight_decay: jax.Array, warmup: jax.Array
 ) -> optax.GradientTransformation:
-    """The optimizer of a training of so many steps."""
-    warmup = jnp.maximum(1, jnp.minimum(warmup, steps // 10))
+    """The optimizer; `methods.as_begun` limits its warm-up: one program serves any number of steps."""
+    warmup = jnp.maximum(1, warmup)
 
     def schedule(step: Any) -> Any:
         return learning_rate * jnp.minimum((step + 1) / warmup, 1.0)

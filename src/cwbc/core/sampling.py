@@ -26,13 +26,13 @@ SAMPLED_TOGETHER = 50  # steps whose batches are sampled at once: a few large ke
 class Episodes:
     """The arrays of episodes that sampling needs, always on the device."""
 
-    starts: jax.Array  # [episode]
-    lengths: jax.Array  # [episode]
-    thresholds: jax.Array  # [stratum, episode] uint32: cumulative probabilities in units of 2^-32
-    selected: jax.Array  # [episode] those of the first stratum
-    columns: dict[str, jax.Array]  # [episode] by name: those of the learner
+    starts: Any  # [episode]
+    lengths: Any  # [episode]
+    thresholds: Any  # [stratum, episode] uint32: cumulative probabilities in units of 2^-32
+    selected: Any  # [episode] those of the first stratum
+    columns: dict[str, Any]  # [episode] by name: those of the learner
     observations: Arrays  # the numbers of the observation space
-    selected_fraction: jax.Array  # [] of the samples, where there are two strata
+    selected_fraction: Any  # [] of the samples, where there are two strata
     most_selected: float = dataclasses.field(metadata={"static": True})  # selected_fraction is not above it
 
 
@@ -84,7 +84,8 @@ def to_device(data: Trajectories, *methods: Method) -> Source:
 def in_host_memory(data: Trajectories, method: Method) -> Source:
     """A dataset whose steps stay in host memory, for one that is too large for the device."""
     columns = jax.tree.map(np.ascontiguousarray, _columns(data, method))
-    return Source(_episodes(data, method), columns, method.fit(data).learner.numbers)
+    episodes, numbers = jax.device_put((_episodes(data, method), method.fit(data).learner.numbers))
+    return Source(episodes, columns, numbers)
 
 
 def side_by_side(lanes: Sequence[tuple[Trajectories, Method]]) -> Source:
@@ -95,11 +96,11 @@ def side_by_side(lanes: Sequence[tuple[Trajectories, Method]]) -> Source:
     fitted = [(data, method.fit(data)) for data, method in lanes]
     copies = {(id(data), method.learner.reads): (data, method) for data, method in fitted}
     parts = [_columns(*copy) for copy in copies.values()]
-    columns = jax.tree.map(lambda *x: jnp.asarray(x[0] if len(x) == 1 else np.concatenate(x)), *parts)
+    columns = jax.tree.map(lambda *x: x[0] if len(x) == 1 else np.concatenate(x), *parts)
     episodes = [_episodes(*lane) for lane in fitted]
     numbers = [method.learner.numbers for _, method in fitted]
     if len(lanes) == 1:
-        return Source(episodes[0], columns, numbers[0])
+        return Source(*jax.device_put((episodes[0], columns, numbers[0])))
     ends = np.cumsum([data.steps for data, _ in copies.values()])
     starts = dict(zip(copies, [0, *ends[:-1].tolist()], strict=True))
     count, most = max(data.episodes for data, _ in lanes), max(each.most_selected for each in episodes)
@@ -107,15 +108,16 @@ def side_by_side(lanes: Sequence[tuple[Trajectories, Method]]) -> Source:
         _padded(each, count, starts[id(data), method.learner.reads], most)
         for each, (data, method) in zip(episodes, fitted, strict=True)
     ]
-    return Source(_stacked(alike), columns, _stacked(numbers), len(lanes))
+    together = jax.device_put((_stacked(alike), columns, _stacked(numbers)))
+    return Source(together[0], together[1], together[2], len(lanes))
 
 
 def _padded(episodes: Episodes, count: int, first_row: int, most_selected: float) -> Episodes:
     """The same with `count` episodes, of which the last are never sampled, from a row of a larger array."""
 
-    def longer(array: jax.Array) -> jax.Array:
+    def longer(array: Any) -> Any:
         missing = count - array.shape[-1]
-        return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)], mode="edge")
+        return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)], mode="edge")
 
     return dataclasses.replace(
         episodes,
@@ -129,7 +131,7 @@ def _padded(episodes: Episodes, count: int, first_row: int, most_selected: float
 
 
 def _stacked(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *x: jnp.stack(x), *trees)
+    return jax.tree.map(lambda *x: np.stack(x), *trees)
 
 
 def _columns(data: Trajectories, method: Method) -> Columns:
@@ -147,6 +149,7 @@ def selected_fraction(data: Trajectories, method: Method) -> float:
 
 
 def _episodes(data: Trajectories, method: Method) -> Episodes:
+    """What sampling needs, as NumPy's arrays."""
     probabilities, learner = method.weighting.probabilities(data), method.fit(data).learner
     none = np.zeros(data.episodes, bool)
     found = learner.selected(data)
@@ -155,13 +158,13 @@ def _episodes(data: Trajectories, method: Method) -> Episodes:
     strata = (selected, ~selected) if 0 < fraction < 1 else (~none,)
     statistics = data.observation_statistics if data.observations.ndim == 2 else ()
     return Episodes(
-        starts=jnp.asarray(data.starts, jnp.int32),
-        lengths=jnp.asarray(data.lengths, jnp.int32),
-        thresholds=jnp.asarray(np.stack([thresholds(probabilities * stratum) for stratum in strata])),
-        selected=jnp.asarray(selected),
-        columns={name: jnp.asarray(column) for name, column in learner.episode_columns(data).items()},
-        observations=tuple(map(jnp.asarray, statistics)),
-        selected_fraction=jnp.asarray(fraction, jnp.float32),
+        starts=np.asarray(data.starts, np.int32),
+        lengths=np.asarray(data.lengths, np.int32),
+        thresholds=np.stack([thresholds(probabilities * stratum) for stratum in strata]),
+        selected=selected,
+        columns=learner.episode_columns(data),
+        observations=tuple(statistics),
+        selected_fraction=np.asarray(fraction, np.float32),
         most_selected=fraction,
     )
 

@@ -40,7 +40,7 @@ def lots(
         return
     end, most = first_step + length, SAMPLED_TOGETHER - SAMPLED_TOGETHER % spec.method.learner.period
     cuts = [(first, min(most, end - first)) for first in range(first_step, end, most)]
-    alike = data.episodes, jnp.asarray(seeds, jnp.uint32)
+    alike = data.episodes, np.asarray(seeds, np.uint32)
     choices = (_chosen(spec, training, count, *alike, first) for first, count in cuts)
     with ThreadPoolExecutor() as pool:
         coming = next(choices)

@@ -142,7 +142,7 @@ class TargetChoice(Learner):
         names = ("critic_learning_rate", "discount", "target_rate", "value_coefficient")
         rates = {name: getattr(self, name) for name in names}
         sets = {name: self._averages(getattr(self, name)) for name in ("candidates", "compared")}
-        own = {name: jnp.asarray(value, jnp.float32) for name, value in (rates | sets).items()}
+        own = {name: np.asarray(value, np.float32) for name, value in (rates | sets).items()}
         return {"base": self.base.numbers, **own}
 
     def _averages(self, count: int) -> Any:

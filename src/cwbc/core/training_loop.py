@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.device import Place, compiler_options, default_place, on_cpu
 from cwbc.core.learners import Columns, Metrics
-from cwbc.core.methods import Method, Training
+from cwbc.core.methods import Method, Training, as_begun
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.sampling import (
     SAMPLED_TOGETHER,
@@ -73,10 +73,16 @@ class Trainee:
 
 def initialize(spec: PolicySpec, seeds: tuple[int, ...]) -> Any:
     """The state before the first step; a seed's own depends on that seed alone."""
-    program, each = _initial_program(spec.form), jnp.asarray(seeds, jnp.uint32)
+    program, each = _initial_program(spec.form), np.asarray(seeds, np.uint32)
     if not on_cpu():
         return jax.vmap(program)(each)
-    return jax.tree.map(lambda *x: jnp.stack(x), *map(program, each))  # one program for any number of seeds
+    return _stacked(map(program, each))  # one program for any number of seeds
+
+
+def shapes(spec: PolicySpec, seeds: tuple[int, ...]) -> Any:
+    """The shapes and kinds of the arrays of `initialize`, for which nothing is compiled."""
+    initial = jax.vmap(lambda seed: spec.method.learner.initialize(spec, jax.random.key(seed)))
+    return jax.eval_shape(initial, np.asarray(seeds, np.uint32))
 
 
 def train(
@@ -99,7 +105,7 @@ def train(
     on_device = (data_on or default_place(size)) == "device"
     behind = [trainee for trainee in trainees if trainee.step < training.steps]
     for group in _groups(behind) if on_device else [[trainee] for trainee in behind]:
-        lanes = [(trainee.data, trainee.method) for trainee in group]
+        lanes = [(trainee.data, as_begun(trainee.method, training.steps)) for trainee in group]
         source = side_by_side(lanes) if on_device else in_host_memory(*lanes[0])
 
         def report(step: int, group: list[Trainee] = group) -> None:
@@ -136,7 +142,7 @@ class _Loop:
     def run(self) -> None:
         first, total = self.trainees[0], self.training.steps
         step = first.step
-        state = jax.tree.map(lambda *x: jnp.concatenate(x), *(trainee.state for trainee in self.trainees))
+        state = _concatenated([trainee.state for trainee in self.trainees])
         length = chunk_length(first.spec, self.training)
         began = saved = time.monotonic()
         pending = None
@@ -219,14 +225,14 @@ def run_chunk(
         program = _chunk_program(form, training, lot.length, data.streamed, several)
         state, metrics = _run_lot(program, state, data, lot, seeds)
         parts.append(metrics)
-    return state, jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+    return state, _concatenated(parts)
 
 
 def _run_lot(
     program: Callable[..., tuple[Any, Metrics]], state: Any, data: Source, lot: Lot, seeds: tuple[int, ...]
 ) -> tuple[Any, Metrics]:
     several = data.methods > 1
-    which = jnp.tile(jnp.asarray(seeds, jnp.uint32), data.methods)
+    which = np.tile(np.asarray(seeds, np.uint32), data.methods)
     each = (data.episodes, data.numbers)
     if not on_cpu():
         if several:
@@ -236,15 +242,28 @@ def _run_lot(
     # One seed's matrix products fill the cores, so seeds take turns at the same program; and a seed's result
     # is bit for bit the same alone and among others, which one program over a seed axis does not give.
     def turn(place: int) -> tuple[Any, Metrics]:
-        mine = jax.tree.map(lambda x: x[place], state)
-        method = place // len(seeds)
-        own = jax.tree.map(lambda x: x[method], each) if several else each
-        columns = jax.tree.map(lambda x: x[place], lot.columns) if data.streamed else lot.columns
-        return program(mine, own, columns, which[place], lot.first_step)
+        own = _row(each, place // len(seeds)) if several else each
+        columns = _row(lot.columns, place) if data.streamed else lot.columns
+        return program(_row(state, place), own, columns, which[place], lot.first_step)
 
     states, metrics = zip(*map(turn, range(len(which))), strict=True)
-    stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
-    return stacked, jax.tree.map(lambda *x: jnp.stack(x, axis=1), *metrics)
+    return _stacked(states), _stacked(metrics, axis=1)
+
+
+# On a CPU, NumPy shares JAX's memory, and need not compile a program for every shape of an array.
+
+
+def _row(tree: Any, row: int) -> Any:
+    return jax.tree.map(lambda x: np.asarray(x)[row], tree)
+
+
+def _stacked(trees: Iterable[Any], axis: int = 0) -> Any:
+    return jax.tree.map(lambda *x: np.stack(x, axis), *trees)
+
+
+def _concatenated(trees: Sequence[Any]) -> Any:
+    """The rows of several trees; a copy, since programs use up their arguments."""
+    return jax.tree.map(lambda *x: np.concatenate(x) if on_cpu() else jnp.concatenate(x), *trees)
 
 
 def chunk_length(spec: PolicySpec, training: Training) -> int:
@@ -266,7 +285,7 @@ def step_operations(spec: PolicySpec, training: Training) -> float:
 
 
 @functools.lru_cache(maxsize=32)
-def _initial_program(spec: PolicySpec) -> Callable[[jax.Array], Any]:
+def _initial_program(spec: PolicySpec) -> Callable[[Any], Any]:
     def initial(seed: jax.Array) -> Any:
         key = jax.random.fold_in(jax.random.key(seed), 0)
         return spec.method.learner.initialize(spec, key)

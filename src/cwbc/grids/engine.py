@@ -287,6 +287,7 @@ class _Engine:
         with self._learning:  # one device trains them, the others read them
             if known in self._offline_data:
                 return self._offline_data[known]
+            data = self._options.cache.recording(cell.cell.dataset).data
             directory = model_directory(cell.directory.parent, known)
             while (lock := locks.acquire(directory, self._options.lock_seconds)) is None:
                 self._show("waiting for another process")
@@ -297,7 +298,6 @@ class _Engine:
                 self._show_at([mine], "learning a model for", step, model_training(data).steps)
 
             with lock:
-                data = self._options.cache.recording(cell.cell.dataset).data
                 control = Control(progress=progress, should_stop=self._should_stop, before_writing=lock.check)
                 self._offline_data[known] = offline_data(data, directory, **control)
             return self._offline_data[known]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -255,7 +254,7 @@ class Policies:
         if seed not in self.seeds:
             raise InputError(f"no seed {seed}; trained were {', '.join(map(str, self.seeds))}")
         row = self.seeds.index(seed)
-        parameters = jax.tree.map(lambda x: x[row], self.parameters)
+        parameters = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[row]), self.parameters)
         return Policy(self.spec, parameters, {**self.about, "seed": seed})
 
     def sweep_in_words(self, targets: int, episodes: int) -> str:
@@ -323,7 +322,7 @@ def _read(path: Path, seeds: tuple[int, ...] = ()) -> Policies:
     except (TypeError, ValueError, OverflowError) as error:  # impossible sizes
         raise InputError(f"{path}, design: no network has these sizes: {error}") from error
     parameters = tensor_files.unflatten(path, "parameters", like, tensors)
-    return Policies(spec, jax.tree.map(jnp.asarray, parameters), seeds, about)
+    return Policies(spec, jax.device_put(parameters), seeds, about)
 
 
 def _program_size(episodes: int) -> int:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import jax
-import jax.numpy as jnp
 
 from cwbc.core import training_loop
 from cwbc.core.device import Place
@@ -87,7 +86,8 @@ def train_together(
     policies = []
     for (one, rows), config in zip(begun, configs, strict=True):
         warnings = tuple(training_warnings(rows, seeds, to_json(one.method)))
-        policies.append(Policies(one.spec, one.state.parameters, seeds, _about(config), warnings))
+        parameters = jax.device_put(one.state.parameters)
+        policies.append(Policies(one.spec, parameters, seeds, _about(config), warnings))
     return policies
 
 
@@ -107,12 +107,12 @@ def _begin(
 ) -> tuple[Trainee, list[Row]]:
     """A method at the step to train from, and the rows of its metrics, which grow in training."""
     spec, seeds = run.spec, tuple(config["seeds"])
-    state, rows = training_loop.initialize(spec, seeds), list[Row]()
+    rows = list[Row]()
     if run.directory is None:
-        begun = as_begun(spec.method, settings.steps)
+        begun, state = as_begun(spec.method, settings.steps), training_loop.initialize(spec, seeds)
         return _trainee(run, settings, spec, begun, seeds, state, record=rows.append), rows
     directory = RunDirectory(run.directory)
-    spec, state, step = _resume(directory, config, spec, state)
+    spec, state, step = _resume(directory, config, spec, seeds)
     rows += directory.metrics()
     directory.track(run.tracking)
     known = {"seeds": list(seeds), "steps": settings.steps, "about": _about(config)}
@@ -146,7 +146,7 @@ def _trainee(run: Run, settings: Training, spec: PolicySpec, *begun: Any, **so_f
 
 
 def _resume(
-    run: RunDirectory, config: dict[str, Any], spec: PolicySpec, initial: Any
+    run: RunDirectory, config: dict[str, Any], spec: PolicySpec, seeds: tuple[int, ...]
 ) -> tuple[PolicySpec, Any, int]:
     """The specification, state and step to train from: the checkpoint's, or the initial ones."""
     run.check_same(config)
@@ -156,19 +156,20 @@ def _resume(
         run.discard_other(config)
         metrics.unlink(missing_ok=True)
         run.write_config(config)
-        return spec, initial, 0
+        return spec, training_loop.initialize(spec, seeds), 0
     step = run.steps_done()
     tensors, description = tensor_files.read(path)
     spec = _checked(run, config, spec, description)
+    like = training_loop.shapes(spec, seeds)
     state = {
-        field.name: tensor_files.unflatten(path, field.name, getattr(initial, field.name), tensors)
-        for field in dataclasses.fields(initial)
+        field.name: tensor_files.unflatten(path, field.name, getattr(like, field.name), tensors)
+        for field in dataclasses.fields(like)
     }
     if step < steps or run.trains_on(steps):
         _continue(run, config, step)
     rows = [row for row in run.metrics() if row["step"] <= step]
     write_atomically(metrics, "".join(f"{json.dumps(row)}\n" for row in rows))
-    return spec, jax.tree.map(jnp.asarray, dataclasses.replace(initial, **state)), step
+    return spec, jax.device_put(dataclasses.replace(like, **state)), step
 
 
 def _checked(

@@ -93,16 +93,19 @@ def test_networks_compute_the_same_with_kernels(
     generator = np.random.default_rng(0)
     shape = (WINDOWS, STEPS)
     observations, actions, conditions = (
-        jnp.asarray(generator.normal(size=size), jnp.float32)
+        generator.normal(size=size).astype(np.float32)
         for size in ((*shape, OBSERVATIONS), (*shape, ACTIONS), shape)
     )
     parameters = random_arrays(lambda key: network.initialize(key, OBSERVATIONS, ACTIONS, True, STEPS), 1)
-    prepared = parameters | network.prepared(parameters, jnp.dtype("bfloat16"))
-    timesteps = jnp.broadcast_to(jnp.arange(STEPS), shape)
+    timesteps = np.broadcast_to(np.arange(STEPS, dtype=np.int32), shape)
     key = jax.random.key(0) if network.dropout == 0.5 else None
 
     def outputs() -> jax.Array:
-        return network(prepared, observations, conditions, actions, timesteps, key)
+        @jax.jit  # anew at every call, with the operations that are chosen then
+        def run(parameters: Any, *inputs: Any) -> jax.Array:
+            return network(parameters | network.prepared(parameters, jnp.dtype("bfloat16")), *inputs)
+
+        return run(parameters, observations, conditions, actions, timesteps, key)
 
     plain = outputs()
     used: set[str] = set()

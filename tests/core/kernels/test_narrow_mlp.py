@@ -26,11 +26,15 @@ def test_outputs_and_gradients_are_those_of_float32_but_for_rounding(
     hidden: int, layer_norm: bool, outputs: int
 ) -> None:
     inputs = 17
-    keys = jax.random.split(jax.random.key(0), CRITICS)
-    parameters = jax.vmap(lambda key: critics.initial_mlp(MLP(64, hidden), key, inputs, outputs))(keys)
-    x = jax.random.normal(jax.random.key(1), (ROWS, inputs))
+
+    def initial(key: jax.Array) -> Any:
+        keys = jax.random.split(key, CRITICS)
+        return jax.vmap(lambda key: critics.initial_mlp(MLP(64, hidden), key, inputs, outputs))(keys)
+
+    parameters, random = jax.jit(initial)(jax.random.key(0)), np.random.default_rng(1)
+    x = random.standard_normal((ROWS, inputs)).astype(np.float32)
     # Around 1: gradients that all but cancel would be no more than what is rounded.
-    weights = 1 + jax.random.normal(jax.random.key(2), (CRITICS, ROWS, outputs))
+    weights = 1 + random.standard_normal((CRITICS, ROWS, outputs)).astype(np.float32)
 
     def total(function: Any) -> Any:
         def score(parameters: Any, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -51,9 +55,13 @@ def test_outputs_and_gradients_are_those_of_float32_but_for_rounding(
 
 def test_few_rows_of_narrow_networks_in_bfloat16_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def chosen(width: int = 256, rows: int = 256, precision: str = "bfloat16") -> bool:
-        parameters = critics.initial_mlp(MLP(width, 2), jax.random.key(0), 17, 6)
-        rounded = critics.hidden_in(precision, parameters)
-        return kernels.do_narrow_mlp([rounded[f"layer{i}"] for i in range(3)], jnp.zeros((rows, 17)))
+        def initial(key: jax.Array) -> Any:
+            return critics.hidden_in(precision, critics.initial_mlp(MLP(width, 2), key, 17, 6))
+
+        shapes = jax.eval_shape(initial, jax.random.key(0))
+        rounded: Any = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
+        x: Any = np.zeros((rows, 17), np.float32)
+        return kernels.do_narrow_mlp([rounded[f"layer{i}"] for i in range(3)], x)
 
     assert not chosen()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")

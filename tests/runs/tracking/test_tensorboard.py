@@ -81,7 +81,7 @@ def test_what_a_kill_left_is_replaced_by_what_was_kept(tmp_path: Path) -> None:
 def test_a_resumed_training_has_the_curve_of_its_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 7)
+    monkeypatch.setattr(training_loop, "chunk_length", lambda *_: 5)  # as in tests/runs/test_training.py
     settings = cwbc.Training(steps=30, batch_size=8, context=5)
     stops = iter([False, True])
     for should_stop in (lambda: next(stops), lambda: False):
@@ -97,9 +97,9 @@ def test_a_resumed_training_has_the_curve_of_its_metrics(
             )
         except Interrupted:
             killed = (tmp_path / "metrics.jsonl").read_text()
-            (tmp_path / "metrics.jsonl").write_text(killed + json.dumps({"step": 21, "loss": [9, 9]}))
+            (tmp_path / "metrics.jsonl").write_text(killed + json.dumps({"step": 15, "loss": [9, 9]}))
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [each["step"] for each in rows] == [7, 14, 21, 28, 30]
+    assert [each["step"] for each in rows] == [5, 10, 15, 20, 25, 30]
     for number, run in enumerate(("seed-3", "seed-4")):
         curves = read(tmp_path, run)
         names = ("conservative", "loss", "prediction", "saturation", "variation")

@@ -73,13 +73,13 @@ def test_a_tracker_that_fails_is_told_of_once_and_left(monkeypatch: pytest.Monke
 
 
 def test_a_training_outlives_its_trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cwbc.core.training_loop.chunk_length", lambda *_: 7)
+    monkeypatch.setattr("cwbc.core.training_loop.chunk_length", lambda *_: 5)
     monkeypatch.setitem(tracking._MAKERS, "tensorboard", Failing)
     method = tiny("rvs+w+c")
     settings = cwbc.Training(steps=30, batch_size=8, context=5)
     with pytest.warns(UserWarning, match="network is unreachable"):
         train(toy_data(), method, settings, (3, 4), tmp_path, tracking=Tracking(["tensorboard"]))
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 5
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 6
 
 
 def test_in_python_a_tracked_run_needs_a_directory() -> None:
