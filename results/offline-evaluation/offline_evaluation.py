@@ -23,7 +23,7 @@ from cwbc.runs.offline import offline_data
 
 ROBOTS = [f"cwbc/{robot}/{quality}-v0" for quality in ("medium-replay", "medium", "medium-expert")
           for robot in ("hopper", "halfcheetah", "walker2d")]  # fmt: skip
-METHODS, SEEDS, STEPS, EPISODES = ("bc", "rvs", "rvs+cwbc", "td3bc"), 3, 4_000, 10
+METHODS, SEEDS, STEPS, EPISODES = ("bc", "rvs", "rvs+cwbc"), 3, 4_000, 10
 COLUMNS = ("dataset", "method", "seed", "target", "simulated", "model", "fitted", "support")
 
 
@@ -115,7 +115,7 @@ def compare(path: Path, name: str) -> None:
     offline = offline_data(data)
     targets = np.linspace(data.lowest, 2 * data.best - data.lowest, 9).tolist()
     for method in METHODS:
-        if (name, method) in known or (method == "td3bc" and data.discrete):
+        if (name, method) in known:
             continue
         policies = cwbc.train(data, method, preset="small", seeds=SEEDS, steps=STEPS)
         true = cwbc.evaluate(policies, environment, targets, episodes=EPISODES)
