@@ -249,7 +249,8 @@ class FittedEvaluation(Learner):
         observations = jnp.asarray(spec.observations.received(first))
 
         def value(state: EvaluationState, target: jax.Array, place: jax.Array, aim: jax.Array) -> jax.Array:
-            history, every = History.empty(spec, count), jnp.ones(count)
+            history = jax.tree.map(jnp.asarray, History.empty(spec, count))
+            every = jnp.ones(count)
             zero = jnp.zeros((), jnp.int32)
             _, actions = act(spec, state.policy, history, zero, observations, every * aim)
             now = Situation(observations, every * target, every * place, jnp.zeros(count, jnp.int32))
