@@ -261,9 +261,9 @@ def test_results_belong_to_their_environment(
     assert "environment was 'cwbc-toy-v0', now 'CartPole-v1'" in capsys.readouterr().err
     dataset = write_toy(tmp_path / "mine.hdf5", environment=None)
     assert run("train", dataset, "bc", *TINY[:-1], "--out", tmp_path / "bc") == 0
-    assert f"`cwbc evaluate {tmp_path / 'bc'} --env ID` evaluates it" in capsys.readouterr().err
+    assert f"`cwbc evaluate {tmp_path / 'bc'} --offline` evaluates it" in capsys.readouterr().err
     assert run("report", tmp_path / "bc") == 2
-    assert f"`cwbc evaluate {tmp_path / 'bc'} --env ID` does it" in capsys.readouterr().err
+    assert f"`cwbc evaluate {tmp_path / 'bc'} --offline` does it" in capsys.readouterr().err
     assert run("evaluate", tmp_path / "bc", f"--env={ENVIRONMENT}", "--episodes=1", "--device=cpu") == 0
     assert run("evaluate", tmp_path / "bc", "--episodes=1", "--device=cpu") == 0  # there, as before
     assert "bc: already evaluated" in capsys.readouterr().err

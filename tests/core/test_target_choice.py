@@ -107,7 +107,7 @@ def test_a_policy_begins_without_a_target_and_survives_its_file(policies: Polici
     np.testing.assert_array_equal(actions[0], actions[1])
     assert actions[0][0] > 0  # towards the goal
     rvs = Policy(PolicySpec.fit(parse("rvs"), line(*WALKS), Training(steps=1)), {})
-    with pytest.raises(InputError, match=r"rvs is conditioned on a target return; call begin\(target\)"):
+    with pytest.raises(InputError, match=r"rvs is conditioned on a target return, .*; call begin\(target\)"):
         rvs.begin()
 
 

@@ -42,7 +42,7 @@ TARGETS = (3.0, -2.0, 0.5)
 DATA = {
     "continuous": toy_data(),
     "discrete": toy_data(discrete=True),
-    "pixels": pixel_data(20),
+    "pixels": pixel_data(20).described(time_limit=STEPS),
     "chain": chain_data(),
 }
 ABOUT: dict[str, Any] = {"cwbc_version": "0", "method": "mine", "target": None}

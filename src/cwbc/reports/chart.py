@@ -70,7 +70,7 @@ def _round_numbers(low: float, high: float, most: int) -> list[float]:
         values = [number * step for number in range(first, last + 1)]
         if sum(low <= value <= high for value in values) >= 2:
             break
-    return [value + origin for value in values]
+    return sorted({value + origin for value in values})  # of limits within rounding, some are equal
 
 
 def _powers(low: float, high: float, most: int) -> list[float]:

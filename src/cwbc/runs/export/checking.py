@@ -38,7 +38,7 @@ def largest_difference(
     first[:, 0] = targets
     states, same = dict.fromkeys(steppers, first), {name: np.ones(_EPISODES, bool) for name in steppers}
     worst = 0.0
-    for timestep in range(min(policy.spec.memory + 4, _MOST_STEPS)):
+    for timestep in range(min(policy.spec.memory + 4, _MOST_STEPS, policy.spec.horizon)):
         observations = _observations(policy.spec, random)
         rewards = reward_size * random.normal(size=_EPISODES)
         given, before = (rewards if timestep else None), copy.copy(policy)
