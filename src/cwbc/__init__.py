@@ -68,9 +68,9 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     # Importing jax takes seconds; the package and its help should not.
     if name == "__version__":
-        from importlib.metadata import version
+        from cwbc.system.versions import versions
 
-        return version("cwbc")
+        return versions("cwbc").get("cwbc", "not installed")  # where only its folder is on the path
     if name not in _HOMES:
         raise AttributeError(f"module 'cwbc' has no attribute {name!r}")
     module, attribute = _HOMES[name]

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 
 import jax
 
+import cwbc
 from cwbc.core import training_loop
 from cwbc.core.device import Place
 from cwbc.core.diagnostics import training_warnings
@@ -98,7 +99,7 @@ def _about(config: dict[str, Any]) -> dict[str, Any]:
         "dataset": dataset["name"],
         **{name: dataset[name] for name in ("content_hash", "environment")},
         **{f"{name}_return": dataset[name] for name in ("lowest", "best")},
-        "cwbc": config["versions"]["cwbc"],
+        "cwbc": config["versions"].get("cwbc", cwbc.__version__),
     }
 
 

@@ -67,5 +67,6 @@ def test_few_rows_of_narrow_networks_in_bfloat16_on_a_gpu(monkeypatch: pytest.Mo
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert chosen()
     assert not chosen(width=100)
-    assert not chosen(rows=7_936)
+    assert chosen(rows=7_936)  # of CQL's losses
+    assert not chosen(rows=100_000)
     assert not chosen(precision="float32")

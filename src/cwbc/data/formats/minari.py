@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib.metadata
 import json
 import math
 import warnings
@@ -17,6 +16,7 @@ import numpy as np
 from gymnasium import registry, spaces
 from numpy.typing import NDArray
 
+import cwbc
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import compatibility
 from cwbc.data.checks import Recording
@@ -240,13 +240,13 @@ def _write(data: Trajectories, path: Path, dataset_id: str) -> None:
         data_format="hdf5",
         jpeg_encoding=False,  # it loses detail, and does not know images of one channel
     )
-    version = importlib.metadata.version("cwbc")
     storage.update_metadata(
         {
             "dataset_id": dataset_id,
             "minari_version": minari.__version__,
-            "author": {f"cwbc {version}"},
-            "description": f"Exported by cwbc {version} from {data.name} (content hash {data.content_hash}). "
+            "author": {f"cwbc {cwbc.__version__}"},
+            "description": f"Exported by cwbc {cwbc.__version__} from {data.name} "
+            f"(content hash {data.content_hash}). "
             "The observation after the last action of an episode is not in the logs: the last one is "
             "repeated.",
         }

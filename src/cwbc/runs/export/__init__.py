@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.metadata
 import io
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import cwbc
 from cwbc.core.spaces import Discrete
 from cwbc.runs.export import checking, numpy_file, numpy_policy, onnx_file
 from cwbc.runs.export.checking import Stepper
@@ -81,7 +81,7 @@ def description(policy: Policy, target: float | None) -> dict[str, Any]:
         "context": spec.memory,
         "observation": {"shape": list(spec.observations.shape), "values": spec.observations.values},
         "actions": {"kind": "discrete" if is_discrete else "continuous", **dataclasses.asdict(spec.actions)},
-        "cwbc_version": importlib.metadata.version("cwbc"),
+        "cwbc_version": cwbc.__version__,
         **policy.about,
     }
 
