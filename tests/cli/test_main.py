@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import BinaryIO
+from unittest.mock import Mock
 
 import h5py
 import numpy as np
@@ -548,6 +550,11 @@ def test_results_without_parameters_are_not_trained_over(
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out == f"cwbc {cwbc.__version__}\n"
+
+
+def test_the_version_where_only_the_package_folder_is_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", Mock(side_effect=PackageNotFoundError))
+    assert cwbc.__version__ == "not installed"
 
 
 def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
