@@ -17,7 +17,9 @@ ANY = UniformPolicy(np.full(1, -2, np.float32), np.full(1, 2, np.float32))
 
 def untrained() -> BehaviourPolicy:
     own = snapshots.shipped("hopper")
-    return own.policy(own.snapshots[0])
+    policy = own.policy(own.snapshots[0])
+    assert isinstance(policy, BehaviourPolicy)
+    return policy
 
 
 def assert_equal(one: list[Episode], other: list[Episode]) -> None:

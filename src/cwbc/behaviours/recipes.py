@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cwbc.behaviours.policies import Actor, UniformPolicy
+from cwbc.behaviours.policies import Actor
 from cwbc.behaviours.rollouts import Episode, Stage, collect
 from cwbc.behaviours.snapshots import Series
 from cwbc.core.trajectories import Trajectories
@@ -19,7 +19,7 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     if quality != "random" and not series.learned:
         raise InputError(f"{series.folder}: no snapshot is better than the untrained one; train for longer")
     medium, expert = series.policy(series.medium), series.policy(series.expert)
-    uniform = UniformPolicy(medium.low, medium.high)
+    uniform = expert.uniform
     recipes: dict[str, list[tuple[Actor, float]]] = {
         "random": [(uniform, 1.0)],
         "medium": [(medium, 1.0)],
@@ -65,6 +65,7 @@ def generate(
         lengths=lengths,
         terminated=np.array([episode.terminated for episode in episodes]),
         environment=series.environment,
+        action_count=series.policy(series.expert).action_count,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.behaviours.policies import BehaviourPolicy, load
+from cwbc.behaviours.policies import LearnedActor, load
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_json, write_atomically
 from cwbc.system.typed_json import decode
@@ -66,7 +66,7 @@ class Series:
     snapshots: tuple[Snapshot, ...]  # by steps
     folder: Path = Path()  # where the manifest is
 
-    def policy(self, snapshot: Snapshot) -> BehaviourPolicy:
+    def policy(self, snapshot: Snapshot) -> LearnedActor:
         """The policy of a snapshot."""
         return load(self.folder / snapshot.file)
 
@@ -93,8 +93,8 @@ class Series:
 
     @property
     def warmup(self) -> int:
-        """Steps that the learner took with uniform actions, before its first update."""
-        return int(self.settings["warmup"])
+        """Steps that the learner took with uniform actions, before its first update; only SAC has them."""
+        return int(self.settings.get("warmup", 0))
 
     @property
     def fingerprint(self) -> str:
@@ -134,7 +134,7 @@ def _read(path: Path) -> Series:
             raise ValueError("another version of cwbc wrote it")
         del values["evaluation_seed"]
         series: Series = dataclasses.replace(decode(Series, values, "manifest"), folder=path.parent)
-        if not series.snapshots or series.warmup < 0:
+        if not series.snapshots or not series.settings or series.warmup < 0:
             raise ValueError("it lists no snapshots")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} is not a manifest of snapshots, or it is damaged: {error}") from error
