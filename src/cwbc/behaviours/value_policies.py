@@ -32,6 +32,8 @@ _FEW_LEVELS = 7  # the same of a large one, which makes up most of a file
 _LARGE = 1 << 17  # weights
 _EXACT = 2.0**24  # whole numbers below this are exact in float32
 _ROWS = 16  # images whose patches stay in the cache
+# Larger products would wake BLAS's threads, which cost more than they bring while emulators use the cores.
+_MOST_PRODUCTS = 1 << 18
 
 Floats = NDArray[np.floating[Any]]
 Choices = NDArray[np.int32]
@@ -97,11 +99,12 @@ class Layer:
     def sums(self, inputs: Floats) -> Floats:
         """The sums of products, which are whole numbers. [row, ..., out]"""
         weight = self._small if inputs.dtype == np.float32 else self._wide
+        inputs = inputs.astype(weight.dtype, copy=False)
         if self.stride:
-            inputs = _patches(inputs, len(self.weight), self.stride)
-        else:
-            inputs = inputs.reshape(len(inputs), -1)
-        return inputs.astype(weight.dtype, copy=False) @ weight
+            return (
+                _patches(inputs, len(self.weight), self.stride) @ weight
+            )  # a product for each row of pixels
+        return _product(inputs.reshape(len(inputs), -1), weight)
 
     @functools.cached_property
     def _wide(self) -> NDArray[np.float64]:
@@ -169,8 +172,9 @@ class ValuePolicy:
         if len(self.shape) == 1:
             whole = np.rint(observations.astype(np.float32).astype(np.float64) / _OBSERVATION)
         else:
-            frames = observations.astype(np.float32).reshape(len(observations), self.stack, *self.shape)
-            whole = np.moveaxis(frames, 1, -2).reshape(len(observations), *self.shape[:2], -1)
+            frames = observations.reshape(len(observations), self.stack, *self.shape)
+            images = np.moveaxis(frames, 1, -2).reshape(len(observations), *self.shape[:2], -1)
+            whole = images.astype(np.float32)
         for layer in self.layers:
             whole = layer(whole)
         return whole
@@ -237,6 +241,15 @@ def _rounding(weight: NDArray[np.float64], levels: int) -> float:
 
 def _rounded(weight: NDArray[np.float64], step: float, levels: int) -> NDArray[np.float64]:
     return np.rint(weight / step).clip(-levels, levels) * step
+
+
+def _product(inputs: Floats, weight: Floats) -> Floats:
+    """inputs @ weight as a sum of small products; as all sums are exact, their order does not matter."""
+    if len(inputs) == 1:  # of vectors, BLAS would use threads for much smaller ones
+        return _product(np.repeat(inputs, 2, axis=0), weight)[:1]
+    size = max(1, _MOST_PRODUCTS // (len(inputs) * weight.shape[1]))
+    parts = (slice(first, first + size) for first in range(0, len(weight), size))
+    return sum((inputs[:, part] @ weight[part] for part in parts), np.zeros((), weight.dtype))
 
 
 def _patches(images: Floats, side: int, stride: int) -> Floats:
