@@ -68,7 +68,7 @@ def test_discrete_actions_are_learned_by_pqn(capsys: Said) -> None:
     small = ["--copies", "8", "--rollout", "8", "--minibatches", "4", "--width", "16", "--rate", "1e-2"]
     assert run("behaviours", "train", DISCRETE_ENVIRONMENT, *small, "--steps", "1000", "--episodes", "5") == 0
     said = capsys.readouterr().err.replace("\n", " ")
-    assert "`cwbc data make cwbc-toy-discrete/medium-replay-v0 --behaviours behaviours/" in said
+    assert "`cwbc data make cwbc-toy-discrete/replay-v0 --behaviours behaviours/" in said
     own = snapshots.read(Path("behaviours") / DISCRETE_ENVIRONMENT)
     assert own.expert.deterministic.mean == 2 * HORIZON  # always the third action
     assert (own.settings["exploration"], own.settings["interval"]) == (500, 100)
@@ -93,6 +93,15 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
     learner(Path("hopper-mine"), 1, 7)  # a folder of one's own, though it begins like a robot
     assert run("behaviours", "show", "hopper-mine") == 0
     assert "638,896" not in capsys.readouterr().out
+
+
+def test_games_need_an_extra(monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    assert run("behaviours", "train", "ALE/Breakout-v5") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Atari games need" in said
+    assert "pip install 'cwbc[atari]'" in said
+    assert not Path("behaviours").exists()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc import behaviours
 from cwbc.behaviours.policies import LearnedActor, load
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_json, write_atomically
@@ -22,7 +23,6 @@ MANIFEST = "manifest.json"
 SNAPSHOT_FILES = f"{'[0-9]' * 9}.safetensors"  # named by their steps
 EVALUATION_SEED = 1_000_003  # the same initial states for every snapshot
 _FORMAT = 1
-_ZOO = Path(__file__).parent / "zoo"  # the snapshots that come with the package
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,12 +76,16 @@ class Series:
         return max(self.snapshots, key=lambda one: one.stochastic.mean)
 
     @property
+    def until_expert(self) -> tuple[Snapshot, ...]:
+        """The snapshots from the untrained one to expert."""
+        return tuple(one for one in self.snapshots if one.steps <= self.expert.steps)
+
+    @property
     def medium(self) -> Snapshot:
         """The snapshot nearest to a third of the way from the untrained to the expert return."""
         untrained = self.snapshots[0].stochastic.mean
         third = untrained + (self.expert.stochastic.mean - untrained) / 3
-        until = [one for one in self.snapshots if one.steps <= self.expert.steps]
-        better = [one for one in until if one.stochastic.mean > untrained]
+        better = [one for one in self.until_expert if one.stochastic.mean > untrained]
         return min(better or self.snapshots, key=lambda one: abs(one.stochastic.mean - third))
 
     @property
@@ -111,8 +115,8 @@ class Series:
 
 @functools.cache
 def shipped(task: str) -> Series:
-    """The snapshots of a robot that come with the package."""
-    return read(_ZOO / task)
+    """The snapshots of a robot or of a game that come with the package."""
+    return read(behaviours.ZOO / task)
 
 
 def read(folder: Path) -> Series:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import json
 import time
 from collections.abc import Callable
@@ -29,10 +28,11 @@ from cwbc.core.training_loop import Interrupted
 from cwbc.system import tensor_files
 from cwbc.system.errors import DivergenceError, InputError
 from cwbc.system.files import LOCK, locked
+from cwbc.system.versions import versions
 
 CHECKPOINT = "learner.safetensors"
 SAVE_INTERVAL = 60.0  # seconds between checkpoints
-_VERSIONED = ("cwbc", "jax", "mujoco", "gymnasium", "numpy")  # what returns depend on
+_VERSIONED = ("cwbc", "jax", "mujoco", "gymnasium", "ale-py", "numpy")  # what returns depend on
 
 Record = Callable[[list[Snapshot]], None]  # called with the newest snapshot of every seed
 
@@ -146,7 +146,7 @@ class _Files:
                 settings=dataclasses.asdict(training)["settings"],
                 command=command,
                 device=jax.devices()[0].device_kind,
-                versions={name: importlib.metadata.version(name) for name in _VERSIONED},
+                versions=versions(*_VERSIONED),
                 snapshots=(),
                 folder=directory / f"seed-{seed}",
             )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import Positional, arg
 
 from cwbc import envs
-from cwbc.behaviours import snapshots, training
+from cwbc.behaviours import REPLAY, snapshots, training
 from cwbc.behaviours.learners import OnlineLearner
 from cwbc.behaviours.pqn import PQN
 from cwbc.behaviours.sac import SAC
@@ -59,7 +59,7 @@ class TrainBehaviours:
             require(value <= most, f"--{name}", value, f"at most {most:,}")
         envs.allow(self.task)
         device = use_device(self.device)
-        out = Path(self.out or f"behaviours/{re.sub('[/:]', '-', self.task)}")
+        out = Path(self.out or f"behaviours/{re.sub('[/:?&=]', '-', self.task)}")
         settings = self._settings({} if self.overwrite else checkpointed(out).get("settings", {}))
         task = BehaviourTraining(self.task, settings, tuple(range(self.seeds)), self.episodes)
         learners = counted(self.seeds, "learner")
@@ -86,8 +86,9 @@ class TrainBehaviours:
         if not best.learned:
             session.say("none is better than the untrained policy: more steps may help")
             return
-        name = re.sub(r"-v\d+$", "", re.split("[/:]", self.task)[-1]).lower()
-        words = ["cwbc", "data", "make", f"{name}/medium-replay-v0", "--behaviours", str(out)]
+        name = re.sub(r"-v\d+$", "", re.split("[/:]", self.task.partition("?")[0])[-1]).lower()
+        quality = REPLAY if isinstance(settings, PQN) else "medium-replay"
+        words = ["cwbc", "data", "make", f"{name}/{quality}-v0", "--behaviours", str(out)]
         if ":" in self.task:  # the user, not a file, names modules to import
             words += ["--env", self.task]
         session.say(f"`{shlex.join(words)}` generates a dataset")
