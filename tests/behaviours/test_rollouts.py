@@ -86,6 +86,14 @@ def test_policies_of_images_read_the_last_frames_of_their_episode() -> None:
         np.testing.assert_array_equal(episode.actions, policy.act(seen))
 
 
+def test_an_episode_of_a_game_ends_after_many_steps_without_a_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollouts, "_PATIENCE", 40)
+    waiting = Stage(UniformChoice(4), (1,), episodes=2, noisy=False)  # it never launches the ball
+    (episodes,) = collect("ALE/Breakout-v5", [waiting])
+    assert [len(episode.rewards) for episode in episodes] == [40, 40]
+    assert not any(episode.terminated for episode in episodes)
+
+
 def test_evaluation_keeps_no_observations() -> None:
     wanted = Stage(UniformChoice(2), (1,), episodes=2, keeps_observations=False)
     (episodes, kept) = collect(PIXELS, [wanted, dataclasses.replace(wanted, keeps_observations=True)])

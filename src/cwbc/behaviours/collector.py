@@ -21,7 +21,7 @@ from cwbc.system.tensor_files import Tensors, check_tensor
 _STATES = "generators"  # of the random numbers, in a checkpoint's description
 
 
-class Step(NamedTuple):
+class Experience(NamedTuple):
     """One step of every copy, [seed, copy]."""
 
     observations: NDArray[Any]  # [seed, copy, number]
@@ -68,7 +68,7 @@ class Collector:
         actions = np.stack([generator.uniform(-1, 1, shape) for generator in self._generators])
         return actions.astype(np.float32)
 
-    def step(self, actions: NDArray[Any]) -> Step:
+    def step(self, actions: NDArray[Any]) -> Experience:
         """Act in every copy, [seed, copy, action], or [seed, copy] where actions are discrete."""
         taken = actions.reshape(len(self._rows), *actions.shape[2:])
         if self.bounds is not None:
@@ -81,7 +81,7 @@ class Collector:
         terminated, truncated, life_lost = (
             self._shaped(part, np.bool_) for part in (outcome.terminated, outcome.truncated, lost)
         )
-        step = Step(self.observations, actions, rewards, terminated, truncated, life_lost, arrived)
+        step = Experience(self.observations, actions, rewards, terminated, truncated, life_lost, arrived)
         self._taken.append(taken)
         self._elapsed += 1
         finished = np.flatnonzero(outcome.terminated | outcome.truncated)

@@ -17,6 +17,9 @@ from cwbc.core.simulation import Simulator
 _MOST_COPIES = 256  # of a robot whose physics run in one batch
 _MOST_SINGLES = 32  # of an environment that is stepped copy by copy
 _BLOCK = 250  # steps whose noise is sampled at once
+# Steps without a reward that truncate an episode of images: a policy that does not launch the ball
+# of Breakout would wait for the time limit, 27,000 steps.
+_PATIENCE = 1000
 
 Progress = Callable[[int], None]
 
@@ -91,6 +94,8 @@ def _run(
     generators = [np.random.default_rng((*stages[index].seed, number)) for index, number in batch]
     noise: list[Any] = [None] * len(batch)  # [episode][step of a block, ...]
     terminated, lengths = np.zeros(len(batch), np.bool_), np.zeros(len(batch), np.int64)
+    idle = np.zeros(len(batch), np.int64)  # steps since the last reward
+    patience = simulator.horizon if simulator.image_shape is None else _PATIENCE
     running, step = np.arange(len(batch)), 0
     now = simulator.reset(running, [int(generator.integers(2**31)) for generator in generators])
     depth = max(stage.actor.stack for stage in stages)
@@ -111,7 +116,8 @@ def _run(
         log.add(step, running, recent[running, -1], actions, outcome.rewards)
         lengths[running], terminated[running] = step + 1, outcome.terminated
         progress(done + int(lengths.sum()))
-        goes_on = ~(outcome.terminated | outcome.truncated)
+        idle[running] = np.where(outcome.rewards == 0, idle[running] + 1, 0)
+        goes_on = ~(outcome.terminated | outcome.truncated | (idle[running] >= patience))
         running, now, step = running[goes_on], outcome.observations[goes_on], step + 1
         recent[running, :-1] = recent[running, 1:]
         recent[running, -1] = now.reshape(len(running), recent.shape[-1])
