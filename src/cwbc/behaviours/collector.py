@@ -54,9 +54,7 @@ class Collector:
         """Start an episode in every copy, from these seeds."""
         self._origins = np.array(seeds)  # [row], the seed of its episode
         self._elapsed = np.zeros(len(self._rows), np.int64)  # [row], steps of its episode
-        self._taken: collections.deque[NDArray[Any]] = (
-            collections.deque()
-        )  # the last actions, [row, ...] each
+        self._taken = collections.deque[NDArray[Any]]()  # the last actions, [row, ...] each
         self.observations = self._flat(self.simulator.reset(self._rows, seeds))  # [seed, copy, number]
         self.is_first = np.ones(self.observations.shape[:2], np.bool_)  # of an episode, [seed, copy]
         # Those before the present ones; the first of an episode is repeated. [seed, copy, frame, number]
@@ -137,6 +135,7 @@ class Collector:
         return int(self._generators[row // self._copies].integers(2**31))
 
     def _flat(self, observations: NDArray[Any]) -> NDArray[Any]:
+        """Observations of all rows as those of [seed, copy], images in one dimension."""
         return self._shaped(observations.reshape(len(self._rows), -1), self._dtype)
 
     def _shaped(self, values: NDArray[Any], dtype: Any) -> NDArray[Any]:

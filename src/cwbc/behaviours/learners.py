@@ -16,9 +16,7 @@ from cwbc.core.simulation import Simulator
 class OnlineLearner(Protocol):
     """The hyper-parameters of an algorithm: a frozen dataclass. Arrays of a state begin with [seed]."""
 
-    depends_on_steps: ClassVar[
-        tuple[str, ...]
-    ]  # the fields whose defaults depend on the length of a training
+    depends_on_steps: ClassVar[tuple[str, ...]]  # fields whose defaults depend on --steps
 
     @classmethod
     def sized(cls, simulator: Simulator, steps: int, options: Mapping[str, Any]) -> Self:

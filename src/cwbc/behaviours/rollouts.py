@@ -137,9 +137,8 @@ class _Log:
         self._kinds: list[tuple[tuple[int, ...], Any]] = [observation, action, ((), np.float32)]
         self.action_shape, self.action_dtype = self._kinds[1]
         self._keeps = keeps  # [episode], the observations
-        self._blocks: list[
-            tuple[NDArray[Any], list[NDArray[Any]]]
-        ] = []  # the episodes in it, and the columns
+        # Of each block: the episodes in it, and their columns.
+        self._blocks: list[tuple[NDArray[Any], list[NDArray[Any]]]] = []
 
     def add(self, step: int, running: Any, observations: Any, actions: Any, rewards: Any) -> None:
         """Record a step of the episodes that are running."""
