@@ -15,6 +15,7 @@ from cwbc.core.trajectories import Trajectories
 
 SIDE, HORIZON = 10, 4
 LEFT, RIGHT = 0, 1
+PIXELS = "cwbc-pixels-v0"
 BEST = HORIZON - 1  # the first step pays nothing: one frame does not show a direction
 _ROW = 5
 
@@ -46,11 +47,15 @@ class Pixels(gymnasium.Env[NDArray[np.uint8], Any]):
         return frame
 
 
+gymnasium.register(PIXELS, entry_point=Pixels, max_episode_steps=HORIZON + 1)  # type: ignore[arg-type]
+
+
 class PixelCopies:
     """Several copies of the task."""
 
     observation_size, action_size, discrete, horizon = SIDE * SIDE, 2, True, HORIZON
     action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
+    image_shape: tuple[int, ...] | None = (SIDE, SIDE, 1)
 
     def __init__(self, count: int) -> None:
         self._copies = [Pixels() for _ in range(count)]

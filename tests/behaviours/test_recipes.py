@@ -45,6 +45,16 @@ def test_a_replay_is_what_the_learner_went_through(aiming: Series) -> None:
     np.testing.assert_allclose(seen, [-0.5, 0], atol=1e-3)
 
 
+def test_a_replay_of_the_whole_training_has_as_much_of_each_snapshot(aiming: Series) -> None:
+    actors, fractions = zip(*mixture(aiming, "replay"), strict=True)
+    np.testing.assert_allclose(
+        fractions, 1 / 5
+    )  # uniform actions, and four snapshots up to the last and best
+    assert isinstance(actors[0], UniformPolicy)
+    seen = [actor.act(np.zeros((1, 1))).item() for actor in actors[1:]]
+    np.testing.assert_allclose(seen, [-1, -0.5, 0, 0.5], atol=1e-3)
+
+
 def test_each_quality_acts_as_it_should(aiming: Series) -> None:
     made = {name: generate(aiming, f"x/{name}-v0", name, 1000) for name in ("random", "medium", "expert")}
     assert all(data.steps == 1000 and data.environment == AIM for data in made.values())

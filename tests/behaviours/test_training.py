@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pixels import BEST, PIXELS
 from toys import AIM
 
 from cwbc.behaviours import snapshots
+from cwbc.behaviours.collector import Collector
+from cwbc.behaviours.pqn import PQN
 from cwbc.behaviours.rollouts import evaluate
 from cwbc.behaviours.sac import SAC
 from cwbc.behaviours.snapshots import EVALUATION_SEED, Snapshot
-from cwbc.behaviours.training import BehaviourTraining, Collector, checkpointed, resume_step, train
+from cwbc.behaviours.training import BehaviourTraining, checkpointed, resume_step, train
+from cwbc.behaviours.value_policies import ValuePolicy
 from cwbc.core.training_loop import Interrupted
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
@@ -32,16 +36,31 @@ SETTINGS = SAC(
 )
 
 
+LOOKING = PQN(
+    copies=16,
+    rollout=8,
+    epochs=4,
+    minibatches=8,
+    rate=1e-3,
+    exploration=3000,
+    width=64,
+    stack=2,
+    interval=1024,
+)
+
+
 def train_to(
     steps: int,
     directory: Path,
     seeds: tuple[int, ...] = (3, 4),
     episodes: int = 1,
     stop_at: int | None = None,
+    learner: SAC | PQN = SETTINGS,
     **options: Any,
 ) -> int:
     """Train, but stop at an earlier step where one is given; the step of the checkpoint."""
-    training = BehaviourTraining(AIM, SETTINGS, seeds, episodes)
+    environment = AIM if isinstance(learner, SAC) else PIXELS
+    training = BehaviourTraining(environment, learner, seeds, episodes)
     if stop_at is None:
         train(training, steps, directory, **options)
     else:
@@ -61,7 +80,7 @@ def test_a_learner_finds_the_mark_and_leaves_snapshots(tmp_path: Path) -> None:
     )
     assert done == steps[-1] == 2800
     tensors, _ = tensor_files.read(tmp_path / "learner.safetensors")
-    assert all(name.startswith("state/") for name in tensors)  # no replays once the training is done
+    assert not any(name.startswith("replay/") for name in tensors)  # none once the training is done
     for row, seed in enumerate((3, 4)):
         own = snapshots.read(tmp_path / f"seed-{seed}")
         # The beginning, then 1000, 1120, 1254, ..., and the end.
@@ -150,7 +169,6 @@ def test_a_training_resumes_from_what_a_kill_leaves(tmp_path: Path) -> None:
     train_to(2000, tmp_path, stop_at=1080)
     checkpoint = tmp_path / "learner.safetensors"
     saved = checkpoint.read_bytes()
-    state, _ = tensor_files.read(checkpoint)
     train_to(2000, tmp_path, stop_at=1400)
     assert snapshots.read(tmp_path / "seed-3").snapshots[-1].steps == 1256
     checkpoint.write_bytes(saved)
@@ -159,9 +177,40 @@ def test_a_training_resumes_from_what_a_kill_leaves(tmp_path: Path) -> None:
     own = snapshots.read(tmp_path / "seed-3")
     assert [one.steps for one in own.snapshots] == [0, 1000]
     assert {path.name for path in own.folder.glob("*.safetensors")} == {one.file for one in own.snapshots}
-    # One batch of experience later: nothing was learned from it yet, and nothing forgotten.
-    after, _ = tensor_files.read(checkpoint)
-    np.testing.assert_array_equal(after["state/targets/first/weight"], state["state/targets/first/weight"])
+
+
+@pytest.mark.parametrize(
+    ("learner", "stops", "last"), [(SETTINGS, (208, 808), 1008), (LOOKING, (128, 256), 384)]
+)
+def test_a_killed_training_ends_with_the_same_bits_as_one_that_was_never_stopped(
+    learner: SAC | PQN, stops: tuple[int, ...], last: int, tmp_path: Path
+) -> None:
+    """SAC is killed during the warm-up, and again while it learns; episodes are running at each kill."""
+    for name, ends in (("killed", (*stops, last)), ("whole", (last,))):
+        for end in ends:
+            train_to(2000, tmp_path / name, stop_at=end, learner=learner)
+    killed, whole = (
+        tensor_files.read(tmp_path / name / "learner.safetensors") for name in ("killed", "whole")
+    )
+    assert killed[1] == whole[1]
+    assert killed[0].keys() == whole[0].keys()
+    for name, expected in whole[0].items():
+        np.testing.assert_array_equal(killed[0][name], expected, err_msg=name)
+
+
+def test_running_episodes_are_restored_with_the_frames_before(tmp_path: Path) -> None:
+    before, after = (Collector(PIXELS, (0, 1), 3, stack=2) for _ in range(2))
+    before.reset(0)
+    for step in range(6):  # two after the end of the first episodes
+        taken = before.step(np.full((2, 3), step % 2, np.int32))
+    tensors, description = before.saved()
+    np.testing.assert_array_equal(tensors["episodes/steps"], 2)
+    after.restore(tmp_path, tensors, description, step=6)
+    np.testing.assert_array_equal(after.observations, before.observations)
+    np.testing.assert_array_equal(after.previous[:, :, 1], taken.observations)
+    assert after.saved()[1] == description
+    after.restore(tmp_path, {}, {}, step=6)  # of a checkpoint that another version wrote
+    assert not after.saved()[0]["episodes/steps"].any()
 
 
 def test_a_seed_alone_is_that_seed_in_a_stack(tmp_path: Path) -> None:
@@ -173,7 +222,8 @@ def test_a_seed_alone_is_that_seed_in_a_stack(tmp_path: Path) -> None:
     states = [tensor_files.read(tmp_path / where / "learner.safetensors")[0] for where in ("both", "alone")]
     assert states[0].keys() == states[1].keys()
     for name, of_both in states[0].items():
-        np.testing.assert_allclose(of_both[1], states[1][name][0], rtol=1e-4, atol=1e-6, err_msg=name)
+        if not name.startswith("episodes/"):  # one after another, not by seed
+            np.testing.assert_allclose(of_both[1], states[1][name][0], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_two_processes_do_not_train_in_one_place(tmp_path: Path) -> None:
@@ -195,6 +245,19 @@ def test_transitions_keep_where_an_episode_ended_and_a_time_limit_is_no_terminat
     assert not np.isin(rows.next_observations, collector.observations).any()  # reset after the fifth step
 
 
-def test_discrete_actions_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="CartPole-v1 has no bounded continuous actions"):
+def test_discrete_actions_are_refused_by_sac(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="CartPole-v1 has no bounded continuous actions, which SAC needs"):
         train(BehaviourTraining("CartPole-v1", SETTINGS, (3, 4)), 10, tmp_path)
+
+
+def test_a_learner_of_images_finds_the_direction_that_no_single_frame_shows(tmp_path: Path) -> None:
+    assert train_to(2048, tmp_path, (0, 1), episodes=10, learner=LOOKING) == 2048
+    for seed in (0, 1):
+        own = snapshots.read(tmp_path / f"seed-{seed}")
+        assert [one.steps for one in own.snapshots] == [0, 1024, 2048]
+        assert own.snapshots[-1].deterministic.mean == BEST > own.snapshots[0].stochastic.mean
+        policy = own.policy(own.snapshots[1])
+        assert isinstance(policy, ValuePolicy)
+        assert policy.epsilon == pytest.approx(1 - 0.999 * 1024 / 3000)
+    # There is no replay to lose: with more steps, it continues.
+    assert train_to(2100, tmp_path, (0, 1), episodes=10, learner=LOOKING) == 2176

@@ -11,9 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import SMALL_SAC, TINY, run
-from toys import AIM, learner, write_toy
+from toys import AIM, DISCRETE_ENVIRONMENT, HORIZON, learner, write_toy
 
 import cwbc
 from cwbc.behaviours import snapshots
@@ -63,6 +64,25 @@ def test_from_an_environment_to_a_comparison(capsys: Said) -> None:
     assert made_by in page
 
 
+def test_discrete_actions_are_learned_by_pqn(capsys: Said) -> None:
+    small = ["--copies", "8", "--rollout", "8", "--minibatches", "4", "--width", "16", "--rate", "1e-2"]
+    assert run("behaviours", "train", DISCRETE_ENVIRONMENT, *small, "--steps", "1000", "--episodes", "5") == 0
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "`cwbc data make cwbc-toy-discrete/replay-v0 --behaviours behaviours/" in said
+    own = snapshots.read(Path("behaviours") / DISCRETE_ENVIRONMENT)
+    assert own.expert.deterministic.mean == 2 * HORIZON  # always the third action
+    assert (own.settings["exploration"], own.settings["interval"]) == (500, 100)
+    # With more steps, the training continues as it was sized at first.
+    assert run("behaviours", "train", DISCRETE_ENVIRONMENT, *small, "--steps", "1100", "--episodes", "5") == 0
+    assert "resuming from step 1,024" in capsys.readouterr().err
+    own_policies = ("--behaviours", f"behaviours/{DISCRETE_ENVIRONMENT}")
+    assert run("data", "make", "toy/expert-v0", *own_policies, "--size", "99") == 0
+    data = cwbc.load("toy/expert-v0")
+    assert (data.steps, data.action_count) == (90, 3)
+    assert data.actions.dtype == np.int32
+    assert data.returns.mean() > 1.9 * HORIZON
+
+
 def test_the_zoo_is_shown(capsys: Said) -> None:
     assert run("behaviours", "show") == 0
     overview = capsys.readouterr().out
@@ -75,11 +95,29 @@ def test_the_zoo_is_shown(capsys: Said) -> None:
     assert "638,896" not in capsys.readouterr().out
 
 
+def test_games_need_an_extra(monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    assert run("behaviours", "train", "ALE/Breakout-v5") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Atari games need" in said
+    assert "pip install 'cwbc[atari]'" in said
+    assert not Path("behaviours").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (["train", "Pendulun-v1"], "unknown environment 'Pendulun-v1'; did you mean 'Pendulum-v1'"),
-        (["train", "CartPole-v1"], "CartPole-v1 has no bounded continuous actions"),
+        (
+            ["train", "MountainCarContinuous-v0", "--width", "9"],
+            "--width is an option of PQN; MountainCarCont",
+        ),
+        (
+            ["train", "CartPole-v1", "--actor-width", "9"],
+            "--actor-width is an option of SAC; CartPole-v1 has d",
+        ),
+        (["train", "CartPole-v1", "--minibatches", "5"], "minibatches must be a divisor of copies x rollout"),
+        (["train", "ALE/Brakout-v5"], "unknown game 'Brakout'; did you mean 'Breakout'"),
         (["train", AIM, "--steps", "0"], "--steps must be at least 1"),
         (["train", AIM, "--steps", "10"], "--warmup 16 leaves none of the 10 steps to learn from"),
         (["train", AIM, "--batch", "0"], "batch must be at least 1"),

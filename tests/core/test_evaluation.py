@@ -29,6 +29,7 @@ class Ending:
 
     observation_size, action_size, discrete, horizon = 2, 1, False, 6
     action_bounds: Bounds | None = (np.array([-0.01], np.float32), np.array([0.01], np.float32))
+    image_shape: tuple[int, ...] | None = None
 
     def __init__(self) -> None:
         self.stepped: list[list[int]] = []

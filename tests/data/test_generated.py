@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 from command_line import run
+from toys import learner, random_arrays
 
 import cwbc
-from cwbc.behaviours import TASKS, snapshots
+from cwbc import behaviours
+from cwbc.behaviours import GAMES, TASKS, snapshots
+from cwbc.behaviours.pqn import QNetwork
 from cwbc.data import activity, generated, store
 from cwbc.data.generated import CATALOGUE, DatasetSpec
 from cwbc.system.errors import InputError
 
 Said = pytest.CaptureFixture[str]
-HOPPER = "cwbc/hopper/medium-v0"
+HOPPER, BREAKOUT = "cwbc/hopper/medium-v0", "cwbc/breakout/replay-v0"
 OWN = Path(snapshots.__file__).parent / "zoo" / "hopper"
 
 
@@ -50,6 +57,61 @@ def test_all_fifteen_can_be_made(name: str) -> None:
         "expert": (0.75, 1.1),
     }[version.removesuffix("-v0")]
     assert low < data.returns.mean() / expert < high
+
+
+@pytest.fixture
+def breakout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package with snapshots of Breakout: two random networks, of which the second is said to be better."""
+    folder = tmp_path / "zoo" / "breakout"
+    network = QNetwork((84, 84, 1), 4, 8, 4)
+    own = dataclasses.replace(learner(folder, 0, 10), environment="ALE/Breakout-v5")
+    for number, snapshot in enumerate(own.snapshots):
+        network.policy(jax.device_get(random_arrays(network.initialize, number)), 0.5).save(
+            folder / snapshot.file
+        )
+    own.write()
+    monkeypatch.setattr(behaviours, "ZOO", folder.parent)
+    yield folder
+    snapshots.shipped.cache_clear()
+
+
+def test_a_game_is_available_where_its_snapshots_are(breakout: Path, capsys: Said) -> None:
+    assert BREAKOUT in generated.catalogue()
+    assert run("data", "list") == 0
+    shown = capsys.readouterr().out
+    assert BREAKOUT in shown
+    assert "cwbc/pong" not in shown
+    assert make(BREAKOUT, "--size", "600") == 0
+    data = cwbc.load(BREAKOUT)
+    assert data.observations.shape == (data.steps, 84, 84, 1)
+    assert data.observations.dtype == np.uint8
+    assert data.actions.dtype == np.int32
+    assert data.action_count == 4
+    assert 100 < data.steps <= 600
+    assert (data.environment, data.horizon) == ("ALE/Breakout-v5", 27_000)
+    entry = store.find(BREAKOUT)
+    assert entry is not None
+    assert entry.bytes < data.observations.nbytes / 20
+    # The same data again, from a folder of one's own; the name decides the seeds.
+    sizes = {size: DatasetSpec.of(BREAKOUT, size).size for size in ("small", "full")}
+    assert sizes == {"small": 25_000, "full": 500_000}
+    assert DatasetSpec.of("my/breakout/replay-v0", folder=breakout).size == 25_000
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_game_without_snapshots_is_refused_with_the_commands_that_train_them(
+    game: str, capsys: Said
+) -> None:
+    if behaviours.is_shipped(game):
+        pytest.skip("its snapshots come with the package")
+    name, task = f"cwbc/{game}/replay-v0", f"{game.capitalize()}-v5"
+    for command in (("data", "make"), ("data", "show")):
+        assert run(*command, name) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"the behaviour policies of {name} do not come with this version" in said
+        assert f"`cwbc behaviours train ALE/{task}` trains some" in said
+        assert f"`cwbc data make my/{game}/replay-v0 --behaviours behaviours/ALE-{task}`" in said
+    assert name not in generated.catalogue()
 
 
 def test_sizes() -> None:
@@ -113,9 +175,12 @@ def test_own_behaviours_make_datasets_of_any_name(capsys: Said) -> None:
     [
         (["cwbc/hoper/medium-v0"], "did you mean 'cwbc/hopper/medium-v0'"),
         (["medium"], "unknown dataset to generate 'medium'"),
-        ([HOPPER, "--size", "many"], "at most 100,000,000, or full; got many"),
-        ([HOPPER, "--size", "0"], "--size must be a number of steps, at most 100,000,000, or full; got 0"),
-        ([HOPPER, "--size", "9" * 20], "at most 100,000,000, or full; got 9999"),
+        ([HOPPER, "--size", "many"], "at most 100,000,000, small or full; got many"),
+        (
+            [HOPPER, "--size", "0"],
+            "--size must be a number of steps, at most 100,000,000, small or full; got 0",
+        ),
+        ([HOPPER, "--size", "9" * 20], "at most 100,000,000, small or full; got 9999"),
         ([HOPPER, "--size", "3"], "--size 3 is shorter than the first episode of Hopper-v4"),
         (["my/hopper", "--behaviours", str(OWN)], "a name is like pendulum/medium-replay-v0"),
         ([HOPPER, "--behaviours", str(OWN)], "choose another, such as my/hopper/medium-v0"),

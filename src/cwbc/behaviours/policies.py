@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.behaviours import value_policies
+from cwbc.behaviours.value_policies import UniformChoice, ValuePolicy
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 
@@ -36,6 +38,7 @@ class UniformPolicy:
 
     low: Float32s  # [action], the bounds of the environment's actions
     high: Float32s  # [action]
+    stack = 1
 
     def noise(self, generator: np.random.Generator, steps: int) -> Floats:
         """Numbers between -1 and 1."""
@@ -54,6 +57,12 @@ class BehaviourPolicy:
     actor: dict[str, NDArray[np.float64]]  # weights [in, out] and biases [out] by their path, on the grid
     low: Float32s  # [action], the bounds of the environment's actions
     high: Float32s  # [action]
+    stack, action_count = 1, None
+
+    @property
+    def uniform(self) -> UniformPolicy:
+        """The policy of random actions in the same environment."""
+        return UniformPolicy(self.low, self.high)
 
     @classmethod
     def of(cls, actor: Mapping[str, Floats], low: Float32s, high: Float32s) -> BehaviourPolicy:
@@ -89,12 +98,15 @@ class BehaviourPolicy:
         tensor_files.write(path, tensors | {"low": self.low, "high": self.high}, {})
 
 
-Actor = UniformPolicy | BehaviourPolicy
+LearnedActor = BehaviourPolicy | ValuePolicy
+Actor = UniformPolicy | UniformChoice | LearnedActor
 
 
-def load(path: Path) -> BehaviourPolicy:
+def load(path: Path) -> LearnedActor:
     """The policy that `save` wrote."""
-    tensors, _ = tensor_files.read(path)
+    tensors, description = tensor_files.read(path)
+    if value_policies.is_value_policy(description):
+        return value_policies.of_file(path, tensors, description)
     sizes = [len(np.atleast_1d(tensors.get(f"{layer}/weight", 0))) for layer in _LAYERS]
     sizes.append(2 * np.size(tensors.get("low", 0)))
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("low", "high"), (sizes[-1] // 2,))

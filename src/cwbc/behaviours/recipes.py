@@ -1,13 +1,16 @@
-"""D4RL's recipes: which snapshots of a learner generate a dataset of a quality, and how much of it each."""
+"""Which snapshots of a learner generate a dataset of a quality, and how much of it each; most as in D4RL."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cwbc.behaviours.policies import Actor, UniformPolicy
+from cwbc.behaviours import REPLAY
+from cwbc.behaviours.policies import Actor
 from cwbc.behaviours.rollouts import Episode, Stage, collect
 from cwbc.behaviours.snapshots import Series
 from cwbc.core.trajectories import Trajectories
@@ -19,7 +22,7 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     if quality != "random" and not series.learned:
         raise InputError(f"{series.folder}: no snapshot is better than the untrained one; train for longer")
     medium, expert = series.policy(series.medium), series.policy(series.expert)
-    uniform = UniformPolicy(medium.low, medium.high)
+    uniform = expert.uniform
     recipes: dict[str, list[tuple[Actor, float]]] = {
         "random": [(uniform, 1.0)],
         "medium": [(medium, 1.0)],
@@ -28,6 +31,8 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     }
     if quality in recipes:
         return recipes[quality]
+    if quality == REPLAY:
+        return _evenly([uniform, *map(series.policy, series.until_expert[1:])])
     # medium-replay, the learner up to medium: uniform actions first, then snapshot after snapshot. A learner
     # acts much as the nearest of its snapshots does.
     last = series.medium.steps
@@ -36,6 +41,11 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     edges = [0, series.warmup, *((steps[1:] + steps[:-1]) / 2), last]
     actors: list[Actor] = [uniform, *map(series.policy, passed)]
     return list(zip(actors, (np.diff(edges) / last).tolist(), strict=True))
+
+
+def _evenly(actors: list[Actor]) -> list[tuple[Actor, float]]:
+    """A replay of the whole training: as many steps of uniform actions as of each snapshot up to expert."""
+    return [(actor, 1 / len(actors)) for actor in actors]
 
 
 def generate(
@@ -56,16 +66,32 @@ def generate(
     if not (episodes := _in_order(collected, ends.tolist(), size)):
         raise InputError(f"--size {size} is shorter than the first episode of {series.environment}")
     lengths = np.array([len(episode.rewards) for episode in episodes])
+    terminated = np.array([episode.terminated for episode in episodes])
+    columns = [[getattr(one, name) for one in episodes] for name in ("observations", "actions", "rewards")]
+    del collected, episodes  # so that images are not in memory twice
+    observations, actions, rewards = map(_joined, columns)
     return Trajectories(
         name=name,
-        observations=np.concatenate([episode.observations for episode in episodes]),
-        actions=np.concatenate([episode.actions for episode in episodes]),
-        rewards=np.concatenate([episode.rewards for episode in episodes]),
+        observations=observations,
+        actions=actions,
+        rewards=rewards,
         starts=np.cumsum(lengths) - lengths,
         lengths=lengths,
-        terminated=np.array([episode.terminated for episode in episodes]),
+        terminated=terminated,
         environment=series.environment,
+        action_count=series.policy(series.expert).action_count,
     )
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays end to end, each of which is dropped as soon as it is copied."""
+    end = sum(map(len, parts))
+    whole = np.empty((end, *parts[0].shape[1:]), parts[0].dtype)
+    while parts:
+        part = parts.pop()
+        whole[end - len(part) : end] = part
+        end -= len(part)
+    return whole
 
 
 def _in_order(collected: Sequence[Sequence[Episode]], ends: Sequence[float], size: int) -> list[Episode]:

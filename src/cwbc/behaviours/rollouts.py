@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from cwbc.core.simulation import Simulator
 _MOST_COPIES = 256  # of a robot whose physics run in one batch
 _MOST_SINGLES = 32  # of an environment that is stepped copy by copy
 _BLOCK = 250  # steps whose noise is sampled at once
+# Steps without a reward that truncate an episode of images: a policy that does not launch the ball
+# of Breakout would wait for the time limit, 27,000 steps.
+_PATIENCE = 1000
 
 Progress = Callable[[int], None]
 
@@ -29,14 +33,15 @@ class Stage:
     episodes: int = 0
     steps: int = 0
     noisy: bool = True  # whether actions are sampled, or deterministic
+    keeps_observations: bool = True  # in memory, of which images take much
 
 
 @dataclasses.dataclass(frozen=True)
 class Episode:
     """The steps of one episode."""
 
-    observations: NDArray[np.float32]  # [step, dimension]
-    actions: NDArray[np.float32]  # [step, action]
+    observations: NDArray[Any]  # [step, dimension] float32, or [step, height, width, channel] uint8
+    actions: NDArray[Any]  # [step, action] float32, or [step] int32 where they are discrete
     rewards: NDArray[np.float32]  # [step]
     terminated: bool  # rather than truncated
 
@@ -63,7 +68,8 @@ def evaluate(
     environment: str, actors: Sequence[Actor], episodes: int, seed: int, noisy: bool = False
 ) -> NDArray[np.float64]:
     """The returns of each policy, [policy, episode]; all of them start from the same states."""
-    collected = collect(environment, [Stage(actor, (seed,), episodes, noisy=noisy) for actor in actors])
+    stages = [Stage(actor, (seed,), episodes, noisy=noisy, keeps_observations=False) for actor in actors]
+    collected = collect(environment, stages)
     return np.array([[episode.rewards.sum(dtype=np.float64) for episode in own] for own in collected])
 
 
@@ -83,33 +89,74 @@ def _run(
     simulator: Simulator, stages: Sequence[Stage], batch: list[tuple[int, int]], done: int, progress: Progress
 ) -> list[Episode]:
     """Run episodes side by side, each to its end, after so many steps; a batch is as in `_needed`."""
-    count, horizon = len(batch), simulator.horizon
-    # Pages that are never written to take no memory, so a long horizon costs nothing.
-    observations = np.empty((count, horizon, simulator.observation_size), np.float32)
-    actions = np.empty((count, horizon, simulator.action_size), np.float32)
-    rewards = np.empty((count, horizon), np.float32)
-    noise = np.empty((count, _BLOCK, simulator.action_size))
-    terminated, lengths = np.zeros(count, np.bool_), np.zeros(count, np.int64)
     owners = np.array([index for index, _ in batch])
+    log = _Log(simulator, np.array([stages[owner].keeps_observations for owner in owners]))
     generators = [np.random.default_rng((*stages[index].seed, number)) for index, number in batch]
-    running, step = np.arange(count), 0
+    noise: list[Any] = [None] * len(batch)  # [episode][step of a block, ...]
+    terminated, lengths = np.zeros(len(batch), np.bool_), np.zeros(len(batch), np.int64)
+    idle = np.zeros(len(batch), np.int64)  # steps since the last reward
+    patience = simulator.horizon if simulator.image_shape is None else _PATIENCE
+    running, step = np.arange(len(batch)), 0
     now = simulator.reset(running, [int(generator.integers(2**31)) for generator in generators])
+    depth = max(stage.actor.stack for stage in stages)
+    # The last observations; the first of an episode is repeated.
+    recent = np.repeat(now.reshape(len(batch), 1, -1), depth, axis=1)  # [episode, frame, number]
     while len(running):
         if step % _BLOCK == 0:
             for row in running:
                 noise[row] = stages[owners[row]].actor.noise(generators[row], _BLOCK)
+        actions = np.empty((len(running), *log.action_shape), log.action_dtype)
         for index in np.unique(owners[running]):
             own, stage = owners[running] == index, stages[index]
             rows = running[own]
-            sampled = noise[rows, step % _BLOCK] if stage.noisy else None
-            actions[rows, step] = stage.actor.act(now[own], sampled)
-        outcome = simulator.step(running, actions[running, step])
-        observations[running, step], rewards[running, step] = now, outcome.rewards
+            sampled = np.stack([noise[row][step % _BLOCK] for row in rows]) if stage.noisy else None
+            seen = recent[rows, -stage.actor.stack :].reshape(len(rows), -1)
+            actions[own] = stage.actor.act(seen, sampled)
+        outcome = simulator.step(running, actions)
+        log.add(step, running, recent[running, -1], actions, outcome.rewards)
         lengths[running], terminated[running] = step + 1, outcome.terminated
         progress(done + int(lengths.sum()))
-        goes_on = ~(outcome.terminated | outcome.truncated)
+        idle[running] = np.where(outcome.rewards == 0, idle[running] + 1, 0)
+        goes_on = ~(outcome.terminated | outcome.truncated | (idle[running] >= patience))
         running, now, step = running[goes_on], outcome.observations[goes_on], step + 1
+        recent[running, :-1] = recent[running, 1:]
+        recent[running, -1] = now.reshape(len(running), recent.shape[-1])
     return [
-        Episode(observations[row, :n].copy(), actions[row, :n].copy(), rewards[row, :n].copy(), bool(end))
-        for row, (n, end) in enumerate(zip(lengths, terminated, strict=True))
+        log.episode(row, *facts)
+        for row, facts in enumerate(zip(lengths.tolist(), terminated.tolist(), strict=True))
     ]
+
+
+class _Log:
+    """The steps of several episodes, in blocks: episodes of games can be long, and most are not."""
+
+    def __init__(self, simulator: Simulator, keeps: NDArray[np.bool_]) -> None:
+        size, shape = simulator.action_size, simulator.image_shape
+        observation = ((simulator.observation_size,), np.float32) if shape is None else (shape, np.uint8)
+        action = ((), np.int32) if simulator.discrete else ((size,), np.float32)
+        self._kinds: list[tuple[tuple[int, ...], Any]] = [observation, action, ((), np.float32)]
+        self.action_shape, self.action_dtype = self._kinds[1]
+        self._keeps = keeps  # [episode], the observations
+        # Of each block: the episodes in it, and their columns.
+        self._blocks: list[tuple[NDArray[Any], list[NDArray[Any]]]] = []
+
+    def add(self, step: int, running: Any, observations: Any, actions: Any, rewards: Any) -> None:
+        """Record a step of the episodes that are running."""
+        if step % _BLOCK == 0:
+            # Pages that are never written to take no memory.
+            columns = [np.empty((len(running), _BLOCK, *shape), kind) for shape, kind in self._kinds]
+            self._blocks.append((running, columns))
+        rows, (seen, taken, gained) = self._blocks[-1]
+        row, place, keeps = np.searchsorted(rows, running), step % _BLOCK, self._keeps[running]
+        seen[row[keeps], place] = observations[keeps].reshape(-1, *seen.shape[2:])
+        taken[row, place], gained[row, place] = actions, rewards
+
+    def episode(self, number: int, length: int, terminated: bool) -> Episode:
+        """The steps of one episode."""
+        blocks = []
+        for first, (rows, columns) in zip(range(0, length, _BLOCK), self._blocks, strict=False):
+            row, count = np.searchsorted(rows, number), min(_BLOCK, length - first)
+            seen, *others = (column[row, :count] for column in columns)
+            blocks.append([seen if self._keeps[number] else seen[:0], *others])
+        seen, taken, gained = map(np.concatenate, zip(*blocks, strict=True))
+        return Episode(seen, taken, gained, terminated)

@@ -1,24 +1,32 @@
-"""Soft actor-critic (Haarnoja et al. 2018) as pure functions of one learner; `training` stacks them."""
+"""Soft actor-critic (Haarnoja et al. 2018): pure functions of one learner, then all seeds side by side."""
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
-from cwbc.behaviours.policies import LOG_STDS
+from cwbc.behaviours.collector import Collector
+from cwbc.behaviours.policies import LOG_STDS, BehaviourPolicy, LearnedActor
 from cwbc.core.layers import Parameters, dense, layer_norm, linear, norm, squashed
 from cwbc.core.learners import Metrics
-from cwbc.system.errors import require
+from cwbc.core.simulation import Simulator
+from cwbc.system import tensor_files
+from cwbc.system.errors import InputError, require
 
 # Transitions are counted in 32 bits; more of the others fit into no memory.
 _MOST = {"copies": 10_000, "updates": 10_000, "batch": 2**20, "capacity": 2**31 - 1}
 _MOST |= {"actor_width": 8192, "critic_width": 8192}
+# Often while a learner changes fast: 40 between ten thousand steps and a million.
+_SNAPSHOTS = [round(1000 * 1.12**number) for number in range(120)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +59,19 @@ class SAC:
     discount: float = 0.99
     target_rate: float = 0.005
 
+    stack: ClassVar[int] = 1
+    keeps_replay: ClassVar[bool] = True
+    depends_on_steps: ClassVar[tuple[str, ...]] = ("warmup",)
+
+    @classmethod
+    def sized(cls, simulator: Simulator, steps: int, options: Mapping[str, Any]) -> Self:
+        """A short training has a warm-up of a tenth of its steps."""
+        tenth = max(steps // 10, options.get("copies", cls.copies))
+        settings = cls(**{"warmup": min(cls.warmup, tenth)} | dict(options))
+        if settings.warmup >= steps:
+            raise InputError(f"--warmup {settings.warmup} leaves none of the {steps} steps to learn from")
+        return settings
+
     def __post_init__(self) -> None:
         for name, most in _MOST.items():
             value = getattr(self, name)
@@ -63,6 +84,55 @@ class SAC:
         require(self.warmup >= self.copies, "warmup", self.warmup, f"at least copies ({self.copies})")
         require(0 <= self.discount < 1, "discount", self.discount, "at least 0 and below 1")
         require(0 < self.target_rate <= 1, "target_rate", self.target_rate, "above 0 and at most 1")
+
+    def check(self, environment: str, simulator: Simulator) -> None:
+        """Refuse actions without bounds."""
+        bounds = simulator.action_bounds
+        if bounds is None or not (np.abs(bounds) < np.finfo(np.float32).max).all():
+            raise InputError(f"{environment} has no bounded continuous actions, which SAC needs")
+
+    def is_due(self, before: int, step: int) -> bool:
+        """Whether a snapshot is taken after a step: ever more rarely, and none during the warm-up."""
+        return step > self.warmup and bisect.bisect(_SNAPSHOTS, before) < bisect.bisect(_SNAPSHOTS, step)
+
+    def initialize(self, simulator: Simulator, keys: jax.Array, steps: int) -> tuple[SACState, Transitions]:
+        """The state of each seed, and replays no larger than the training can fill them."""
+        observation_size, action_size = simulator.observation_size, simulator.action_size
+        rows = min(self.capacity, -(-steps // self.copies) * self.copies)
+        sizes = ((observation_size,), (action_size,), (), (), (observation_size,))
+        empty = Transitions(*(jnp.zeros((len(keys), rows, *size)) for size in sizes))
+        return _initialize(self, observation_size, action_size, keys), empty
+
+    def states(
+        self,
+        collector: Collector,
+        keys: jax.Array,
+        state: SACState,
+        replay: Transitions,
+        first: int,
+        steps: int,
+    ) -> Iterator[tuple[int, SACState, Transitions]]:
+        """The steps done, the states and the replays after each step of all copies."""
+        for step in range(first, steps, self.copies):
+            if step < self.warmup:
+                actions: Any = collector.uniform()
+            else:
+                actions = _act(state.parameters["actor"], collector.observations, keys, step)
+                # Queued behind the actions: the device updates while the simulator computes the transitions.
+                state = _learn(self, state, replay, keys, step)
+            taken = collector.step(np.asarray(actions))._asdict()
+            fresh = Transitions(*(np.asarray(taken[name], np.float32) for name in Transitions._fields))
+            replay = _insert(replay, fresh, step)
+            yield step + self.copies, state, replay
+
+    def actors(self, simulator: Simulator, state: SACState, step: int) -> list[LearnedActor]:
+        """The policy of each seed, rounded as its file is."""
+        tensors = tensor_files.flatten("actor", state.parameters["actor"])
+        bounds = [bound.astype(np.float32) for bound in simulator.action_bounds or ()]
+        return [
+            BehaviourPolicy.of({name: tensor[row] for name, tensor in tensors.items()}, *bounds)
+            for row in range(len(tensors["actor/output/bias"]))
+        ]
 
 
 class SACState(NamedTuple):
@@ -206,3 +276,28 @@ def _optimizer(settings: SAC) -> optax.GradientTransformation:
         {"actor": optax.adam(settings.actor_rate), "rest": optax.adam(settings.critic_rate)},
         {"actor": "actor", "critics": "rest", "log_temperature": "rest"},
     )
+
+
+# The functions above for all seeds: arrays have an axis [seed] in front; each purpose has its own keys.
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.vmap, in_axes=(None, None, None, 0))
+def _initialize(settings: SAC, observation_size: int, action_size: int, key: jax.Array) -> SACState:
+    return initialize(settings, observation_size, action_size, jax.random.fold_in(key, 0))
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(0, 0, 0, None))
+def _act(actor: Any, observations: jax.Array, key: jax.Array, step: int) -> jax.Array:
+    return act(actor, observations, jax.random.fold_in(jax.random.fold_in(key, 1), step))
+
+
+_insert = jax.jit(jax.vmap(insert, in_axes=(0, 0, None)), donate_argnums=0)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+@functools.partial(jax.vmap, in_axes=(None, 0, 0, 0, None))
+def _learn(settings: SAC, state: SACState, replay: Transitions, key: jax.Array, step: int) -> SACState:
+    key = jax.random.fold_in(jax.random.fold_in(key, 2), step)
+    return learn(settings, state, replay, step, key)[0]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.behaviours.policies import BehaviourPolicy, load
+from cwbc import behaviours
+from cwbc.behaviours.policies import LearnedActor, load
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_json, write_atomically
 from cwbc.system.typed_json import decode
@@ -22,7 +23,6 @@ MANIFEST = "manifest.json"
 SNAPSHOT_FILES = f"{'[0-9]' * 9}.safetensors"  # named by their steps
 EVALUATION_SEED = 1_000_003  # the same initial states for every snapshot
 _FORMAT = 1
-_ZOO = Path(__file__).parent / "zoo"  # the snapshots that come with the package
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Series:
     snapshots: tuple[Snapshot, ...]  # by steps
     folder: Path = Path()  # where the manifest is
 
-    def policy(self, snapshot: Snapshot) -> BehaviourPolicy:
+    def policy(self, snapshot: Snapshot) -> LearnedActor:
         """The policy of a snapshot."""
         return load(self.folder / snapshot.file)
 
@@ -76,12 +76,16 @@ class Series:
         return max(self.snapshots, key=lambda one: one.stochastic.mean)
 
     @property
+    def until_expert(self) -> tuple[Snapshot, ...]:
+        """The snapshots from the untrained one to expert."""
+        return tuple(one for one in self.snapshots if one.steps <= self.expert.steps)
+
+    @property
     def medium(self) -> Snapshot:
         """The snapshot nearest to a third of the way from the untrained to the expert return."""
         untrained = self.snapshots[0].stochastic.mean
         third = untrained + (self.expert.stochastic.mean - untrained) / 3
-        until = [one for one in self.snapshots if one.steps <= self.expert.steps]
-        better = [one for one in until if one.stochastic.mean > untrained]
+        better = [one for one in self.until_expert if one.stochastic.mean > untrained]
         return min(better or self.snapshots, key=lambda one: abs(one.stochastic.mean - third))
 
     @property
@@ -93,8 +97,8 @@ class Series:
 
     @property
     def warmup(self) -> int:
-        """Steps that the learner took with uniform actions, before its first update."""
-        return int(self.settings["warmup"])
+        """Steps that the learner took with uniform actions, before its first update; only SAC has them."""
+        return int(self.settings.get("warmup", 0))
 
     @property
     def fingerprint(self) -> str:
@@ -111,8 +115,8 @@ class Series:
 
 @functools.cache
 def shipped(task: str) -> Series:
-    """The snapshots of a robot that come with the package."""
-    return read(_ZOO / task)
+    """The snapshots of a robot or of a game that come with the package."""
+    return read(behaviours.ZOO / task)
 
 
 def read(folder: Path) -> Series:
@@ -134,7 +138,7 @@ def _read(path: Path) -> Series:
             raise ValueError("another version of cwbc wrote it")
         del values["evaluation_seed"]
         series: Series = dataclasses.replace(decode(Series, values, "manifest"), folder=path.parent)
-        if not series.snapshots or series.warmup < 0:
+        if not series.snapshots or not series.settings or series.warmup < 0:
             raise ValueError("it lists no snapshots")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} is not a manifest of snapshots, or it is damaged: {error}") from error

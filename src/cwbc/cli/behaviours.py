@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import Positional, arg
 
 from cwbc import envs
-from cwbc.behaviours import snapshots, training
+from cwbc.behaviours import REPLAY, snapshots, training
+from cwbc.behaviours.learners import OnlineLearner
+from cwbc.behaviours.pqn import PQN
 from cwbc.behaviours.sac import SAC
 from cwbc.behaviours.training import BehaviourTraining, checkpointed, resume_step
 from cwbc.cli.options import Count, Device, Directory, Flag, Flat, given, options_of
@@ -27,15 +29,15 @@ from cwbc.system.progress import progress
 if TYPE_CHECKING:
     LearnerOptions = Any
 else:
-    LearnerOptions = options_of((SAC,), "LearnerOptions")
+    LearnerOptions = options_of((SAC, PQN), "LearnerOptions")
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainBehaviours:
-    """Train behaviour policies online (SAC), with snapshots from untrained to expert."""
+    """Train behaviour policies online (SAC, or PQN for discrete actions), from untrained to expert."""
 
     task: Annotated[Positional[str], arg(metavar="TASK", help_behavior_hint="")]
-    """Gymnasium id of an environment with continuous actions, such as HalfCheetah-v4 or Pendulum-v1."""
+    """Gymnasium id of an environment, such as HalfCheetah-v4, CartPole-v1 or ALE/Breakout-v5."""
     seeds: Count = 1
     """Number of learners, trained side by side (default: 1)."""
     steps: Count = 1_000_000
@@ -57,17 +59,8 @@ class TrainBehaviours:
             require(value <= most, f"--{name}", value, f"at most {most:,}")
         envs.allow(self.task)
         device = use_device(self.device)
-        out = Path(self.out or f"behaviours/{re.sub('[/:]', '-', self.task)}")
-        before = {} if self.overwrite else checkpointed(out)
-        options = given(self.learner)
-        # A tenth of a short training; for one that resumes with other --steps, the stored value.
-        tenth = max(self.steps // 10, options.get("copies", SAC.copies))
-        warmup = before.get("settings", {}).get("warmup") or min(SAC.warmup, tenth)
-        settings = SAC(**{"warmup": warmup} | options)
-        if settings.warmup >= self.steps:
-            raise InputError(
-                f"--warmup {settings.warmup} leaves none of the {self.steps} steps to learn from"
-            )
+        out = Path(self.out or f"behaviours/{re.sub('[/:?&=]', '-', self.task)}")
+        settings = self._settings({} if self.overwrite else checkpointed(out).get("settings", {}))
         task = BehaviourTraining(self.task, settings, tuple(range(self.seeds)), self.episodes)
         learners = counted(self.seeds, "learner")
         session.say(f"{self.task}: {learners}, {self.steps:,} steps, on the {device.upper()}")
@@ -93,8 +86,27 @@ class TrainBehaviours:
         if not best.learned:
             session.say("none is better than the untrained policy: more steps may help")
             return
-        name = re.sub(r"-v\d+$", "", re.split("[/:]", self.task)[-1]).lower()
-        words = ["cwbc", "data", "make", f"{name}/medium-replay-v0", "--behaviours", str(out)]
+        name = re.sub(r"-v\d+$", "", re.split("[/:]", self.task.partition("?")[0])[-1]).lower()
+        quality = REPLAY if isinstance(settings, PQN) else "medium-replay"
+        words = ["cwbc", "data", "make", f"{name}/{quality}-v0", "--behaviours", str(out)]
         if ":" in self.task:  # the user, not a file, names modules to import
             words += ["--env", self.task]
         session.say(f"`{shlex.join(words)}` generates a dataset")
+
+    def _settings(self, before: dict[str, Any]) -> OnlineLearner:
+        """The learner of the environment; one that resumes with other --steps has the sizes of before."""
+        options = given(self.learner)
+        with contextlib.closing(envs.make(self.task, 1)) as simulator:
+            kind: type[SAC | PQN] = PQN if simulator.discrete else SAC
+            other = SAC if simulator.discrete else PQN
+            names = {field.name for field in dataclasses.fields(kind)}
+            if foreign := sorted(options.keys() - names):
+                option, has = foreign[0].replace("_", "-"), "discrete" if simulator.discrete else "continuous"
+                raise InputError(
+                    f"--{option} is an option of {other.__name__}; {self.task} has {has} actions, which "
+                    f"{kind.__name__} learns"
+                )
+            stored = {name: before[name] for name in kind.depends_on_steps if name in before}
+            settings = kind.sized(simulator, self.steps, stored | options)
+            settings.check(self.task, simulator)
+        return settings

@@ -146,8 +146,8 @@ class MakeDataset:
 
     name: Name
     """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
-    size: Annotated[str | None, arg(metavar="N|full", help_behavior_hint="")] = None
-    """Steps, or full: D4RL's 1 M, 2 M for medium-expert, 202,000 to 402,000 for replays (default: 200000)."""
+    size: Annotated[str | None, arg(metavar="N|small|full", help_behavior_hint="")] = None
+    """Steps, or small (200000, of a game 25000), or full (D4RL's, of a game 500000); default: small."""
     behaviours: Directory = None
     """A directory that `cwbc behaviours train` wrote (default: the behaviours that come with cwbc)."""
     env: Environment = None
@@ -159,7 +159,7 @@ class MakeDataset:
 
     def run(self, session: Session) -> None:
         folder = None if self.behaviours is None else Path(self.behaviours)
-        spec = generated.DatasetSpec.of(self.name, self.size or generated.DEFAULT_SIZE, folder)
+        spec = generated.DatasetSpec.of(self.name, self.size or generated.SMALL, folder)
         if self.env not in (None, spec.series.environment):
             raise InputError(f"these behaviours act in {spec.series.environment}, not in {self.env}")
         envs.allow(self.env)

@@ -9,7 +9,7 @@ from typing import Annotated
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cwbc.behaviours import TASKS, snapshots
+from cwbc.behaviours import GAMES, TASKS, is_shipped, snapshots
 from cwbc.behaviours.snapshots import Series
 from cwbc.cli.session import Session
 from cwbc.system.console import PlainConsole
@@ -22,17 +22,17 @@ class ShowBehaviours:
     """Show snapshots and their returns: those that come with cwbc, or your own."""
 
     place: Annotated[Positional[str | None], arg(metavar="[TASK|DIR]", help_behavior_hint="")] = None
-    """hopper, walker2d, halfcheetah, or the directory of a training (default: list the three)."""
+    """hopper, walker2d, halfcheetah, or the directory of a training (default: list those of the package)."""
 
     def run(self, session: Session) -> None:
         console = PlainConsole()
-        shipped = {task: snapshots.shipped(task) for task in TASKS}
+        shipped = {task: snapshots.shipped(task) for task in (*TASKS, *GAMES) if is_shipped(task)}
         if self.place is None:
             console.print(overview([*shipped.values()]))
             return
         shipped |= {series.environment: series for series in shipped.values()}  # as the overview calls them
         if self.place not in shipped and not Path(self.place).is_dir():
-            raise unknown("behaviours", self.place, TASKS)
+            raise unknown("behaviours", self.place, shipped)
         found = shipped.get(self.place) or snapshots.read(Path(self.place))
         titles = ("steps", "return", "±", "without noise", "±")
         table = Table(*(Column(title, justify="right") for title in titles), "", box=None, pad_edge=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from cwbc.core.layers import Parameters, relu
 from cwbc.system.errors import InputError, require
 
 _LARGEST = 65_536  # channels, or pixels
-_SMALL = 36  # pixels, below which the strides of the default would leave nothing
+SMALL = 36  # pixels, below which the strides of the default would leave nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Convolutions:
 
     def fit(self, shape: tuple[int, ...]) -> Convolutions:
         """The same with its values for images [height, width, channel] filled in."""
-        default = _DEFAULT if min(shape[:2]) >= _SMALL else _DEFAULT_OF_SMALL
+        default = _DEFAULT if min(shape[:2]) >= SMALL else _DEFAULT_OF_SMALL
         return Convolutions(
             self.channels or default.channels,
             self.kernels or default.kernels,
@@ -88,12 +89,17 @@ class Convolutions:
             inputs = outputs
         return layers
 
-    def __call__(self, parameters: Parameters, images: jax.Array) -> jax.Array:
+    def __call__(
+        self,
+        parameters: Parameters,
+        images: jax.Array,
+        activation: Callable[[int, jax.Array], jax.Array] = lambda layer, x: relu(x),
+    ) -> jax.Array:
         """The features of images of bytes. [..., height, width, channel] to [..., feature]"""
         x = images.reshape(-1, *images.shape[-3:]).astype(jnp.float32) / 255
         for i, (_, _, stride) in enumerate(self._layers()):
             layer = parameters[f"convolution{i}"]
-            x = relu(_convolution(x, layer["weight"], stride) + layer["bias"])
+            x = activation(i, _convolution(x, layer["weight"], stride) + layer["bias"])
         return x.reshape(*images.shape[:-3], -1)
 
     def _layers(self) -> list[tuple[int, int, int]]:

@@ -60,6 +60,7 @@ class LearnedSimulator:
         self._model, self._count = model, count
         self.observation_size, self.action_size = spec.observations.shape[0], actions.size
         self.discrete = not isinstance(actions, Continuous)
+        self.image_shape: tuple[int, ...] | None = None
         self.action_bounds = None
         if isinstance(actions, Continuous):
             self.action_bounds = np.asarray(actions.lowest), np.asarray(actions.highest)

@@ -30,12 +30,14 @@ class Transition:
     rewards: NDArray[np.float64]  # [episode]
     terminated: NDArray[np.bool_]  # [episode]
     truncated: NDArray[np.bool_]  # [episode]
+    life_lost: NDArray[np.bool_] | None = None  # [episode] of a game with lives
 
 
 class Simulator(Protocol):
     """Many copies of one environment; `episodes` are sorted row numbers, so finished ones cost nothing."""
 
     observation_size: int  # numbers of an observation; images may be flat
+    image_shape: tuple[int, ...] | None  # [height, width, channel] of images of bytes; None of vectors
     action_size: int  # dimensions of a continuous action, or the number of discrete ones
     discrete: bool
     action_bounds: tuple[NDArray[Any], NDArray[Any]] | None  # min and max; None when discrete

@@ -89,6 +89,7 @@ class Atari:
     """Copies of one game; frames are gray, of 84 x 84 pixels, the brighter of the last two for each pixel."""
 
     discrete, observation_size = True, SIZE * SIZE
+    image_shape: tuple[int, ...] | None = (SIZE, SIZE, 1)
     action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def __init__(self, environment: str, count: int) -> None:
@@ -96,23 +97,28 @@ class Atari:
         # One emulator a copy: in an emulator of many, those whose episodes are over would play on.
         self._copies = [game.emulator() for _ in range(count)]
         self.horizon, self.action_size = game.horizon, len(self._copies[0].get_action_set())
+        self._lives = np.zeros(count, np.int64)
 
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.uint8]:
         """Reset the given episodes, each with its own seed; returns their first frames."""
         # Seeds are of 31 bits, and a negative one would be random.
-        frames = [
-            self._copies[episode].reset([0], [int(seed) & 0x7FFFFFFF])[0]
+        begun = [
+            self._copies[episode].reset([0], [int(seed) & 0x7FFFFFFF])
             for episode, seed in zip(episodes, seeds, strict=True)
         ]
-        return np.concatenate(frames).reshape(len(episodes), -1)
+        self._lives[episodes] = [facts["lives"][0] for _, facts in begun]
+        return np.concatenate([frames for frames, _ in begun]).reshape(len(episodes), -1)
 
     def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
         """Advance the given episodes by one step, all at the same time."""
         for episode, action in zip(episodes, actions.tolist(), strict=True):
             self._copies[episode].send([action], [1.0])
-        outcomes = zip(*(self._copies[episode].recv()[:4] for episode in episodes), strict=True)
+        *outcomes, facts = zip(*(self._copies[episode].recv() for episode in episodes), strict=True)
         frames, rewards, terminated, truncated = (np.concatenate(part) for part in outcomes)
-        return Transition(frames.reshape(len(episodes), -1), rewards.astype(float), terminated, truncated)
+        lives = np.array([each["lives"][0] for each in facts])
+        lost, self._lives[episodes] = lives < self._lives[episodes], lives
+        frames = frames.reshape(len(episodes), -1)
+        return Transition(frames, rewards.astype(float), terminated, truncated, lost)
 
     def close(self) -> None:
         self._copies.clear()

@@ -36,6 +36,8 @@ class Generic:
         # Nearly all are arrays, for which this is the fastest.
         plain = isinstance(observations, spaces.Box)
         self._flatten = np.ravel if plain else functools.partial(flatten, observations)
+        is_image = observations.dtype == np.uint8 and len(observations.shape or ()) == 3
+        self.image_shape: tuple[int, ...] | None = observations.shape if is_image else None
         if not isinstance(actions, spaces.Box | spaces.Discrete):
             raise InputError(f"{name} has actions in {actions}; only Box and Discrete are supported")
         self._actions, self.discrete = actions, isinstance(actions, spaces.Discrete)

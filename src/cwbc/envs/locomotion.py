@@ -102,6 +102,7 @@ class Locomotion:
         self._velocities: Floats = self.batch.bind("qvel")  # [episode, velocity]
         self._controls: Floats = self.batch.bind("ctrl")  # [episode, action]
         self.observation_size = model.nq - 1 + model.nv
+        self.image_shape: tuple[int, ...] | None = None
         self.action_size = model.nu
         low, high = model.actuator_ctrlrange.astype(np.float32).T
         self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = (low, high)

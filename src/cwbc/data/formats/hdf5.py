@@ -26,6 +26,7 @@ from cwbc.system.progress import Progress
 
 _DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
 _CHECKSUM = 4  # bytes
+_CHUNK = 1 << 20  # bytes of images that are compressed together
 _DEEPEST = 32  # nested groups; observations that are dictionaries of dictionaries need a few
 _HEAP = b"GCOL\x01\0\0\0"  # the start of a text heap
 
@@ -56,7 +57,7 @@ def write(path: Path, data: Trajectories) -> None:
     path.unlink(missing_ok=True)
     try:
         with h5py.File(path, "x") as file:  # "w" would truncate the target of a link
-            file["observations"] = data.observations
+            file.create_dataset("observations", data=data.observations, **_compression(data))
             file["actions"] = data.actions
             file["rewards"] = data.rewards
             file["terminals"] = last & terminated
@@ -71,6 +72,15 @@ def write(path: Path, data: Trajectories) -> None:
         if isinstance(error, RuntimeError):  # how h5py reports a full disk
             raise OSError(f"{path} cannot be written: {error}") from error
         raise
+
+
+def _compression(data: Trajectories) -> dict[str, Any]:
+    """Images are compressed, since a frame differs little from the one before: games take a sixtieth."""
+    if not data.has_images:
+        return {}
+    shape = data.observations.shape[1:]
+    frames = min(data.steps, max(1, _CHUNK // math.prod(shape)))
+    return {"chunks": (frames, *shape), "compression": "gzip", "compression_opts": 4}
 
 
 def check_arrays(path: Path, file: h5py.File, unproved: int) -> int:
