@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cwbc.envs import is_batched, make, maze_worlds, time_limit
+from cwbc.envs import is_batched, make, maze_worlds, registry, time_limit
 from cwbc.envs.mazes import MAZES, BatchedMaze
 from cwbc.system.errors import InputError
 
@@ -54,6 +54,7 @@ MAPS = {
 
 
 def maze(name: str, **settings: Any) -> Any:
+    assert f"d4rl/{name}" in registry.ENVIRONMENTS
     return gymnasium.make(f"d4rl/{name}", **settings).unwrapped
 
 
@@ -91,7 +92,7 @@ def test_a_time_limit_needs_no_package() -> None:
 
 
 def test_the_packages_news_stay_unsaid() -> None:
-    program = "import gymnasium, cwbc.envs.mazes; gymnasium.make('d4rl/maze2d-umaze-v1').reset()"
+    program = "import gymnasium, cwbc.envs.registry; gymnasium.make('d4rl/maze2d-umaze-v1').reset()"
     assert run(program) == ("", "")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc import behaviours
 from cwbc.behaviours.policies import BehaviourPolicy, load
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_json, write_atomically
@@ -22,7 +23,6 @@ MANIFEST = "manifest.json"
 SNAPSHOT_FILES = f"{'[0-9]' * 9}.safetensors"  # named by their steps
 EVALUATION_SEED = 1_000_003  # the same initial states for every snapshot
 _FORMAT = 1
-_ZOO = Path(__file__).parent / "zoo"  # the snapshots that come with the package
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Series:
 @functools.cache
 def shipped(task: str) -> Series:
     """The snapshots of a robot that come with the package."""
-    return read(_ZOO / task)
+    return read(behaviours.ZOO / task)
 
 
 def read(folder: Path) -> Series:

@@ -160,8 +160,8 @@ class MakeDataset:
     def run(self, session: Session) -> None:
         folder = None if self.behaviours is None else Path(self.behaviours)
         spec = generated.DatasetSpec.of(self.name, self.size or generated.DEFAULT_SIZE, folder)
-        if self.env not in (None, spec.series.environment):
-            raise InputError(f"these behaviours act in {spec.series.environment}, not in {self.env}")
+        if self.env not in (None, spec.recipe.environment):
+            raise InputError(f"these behaviours act in {spec.recipe.environment}, not in {self.env}")
         envs.allow(self.env)
         entry = None if self.overwrite else spec.stored()
         if entry is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Environment = str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]
 
 _ATARI = "ALE/"
-_OWN = ("d4rl/", "cwbc/")  # environments that `mazes` registers with Gymnasium when it is imported
+_OWN = ("d4rl/", "cwbc/")  # environments that `registry` registers with Gymnasium when it is imported
 _allowed: set[str] = set()  # modules that were named by the user, not by a file
 
 
@@ -54,10 +54,10 @@ def make(environment: Environment, count: int) -> Simulator:
 
             return atari.Atari(environment, count)
     # Always, so that an unknown name is compared with theirs.
-    from cwbc.envs import gymnasium_copies, mazes
+    from cwbc.envs import gymnasium_copies, registry
 
-    if isinstance(environment, str) and environment in mazes.MAZES:
-        return mazes.make(environment, count)
+    if isinstance(environment, str) and environment in registry.ENVIRONMENTS:
+        return registry.ENVIRONMENTS[environment].make(count)
     return gymnasium_copies.Generic(environment, count)
 
 
@@ -113,7 +113,7 @@ def time_limit(environment: str) -> int | None:
         return None
     module, _, name = environment.rpartition(":")
     if name.startswith(_OWN):
-        module = "cwbc.envs.mazes"
+        module = "cwbc.envs.registry"
     try:
         if module:  # "module:Name-v0" registers itself when the module is imported
             importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""D4RL's mazes with its flat observations, many copies at a time, registered with Gymnasium by an import.
+"""D4RL's mazes with its flat observations, many copies at a time.
 
 They match D4RL's data: positions in the same frame, the same starts, goals, rewards and terminations, and an
 ant of the same strength.
@@ -10,13 +10,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-import gymnasium
 import mujoco
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cwbc.core.simulation import Simulator, Transition
+from cwbc.core.simulation import Transition
 from cwbc.envs.maze_worlds import ANT_CELL, World, ant_world, point_world
 from cwbc.envs.physics import BatchedPhysics, Episodes, Floats
 
@@ -176,35 +174,6 @@ class BatchedMaze:
         return observations
 
 
-class SingleMaze(gymnasium.Env[Floats, NDArray[np.float32]]):
-    """One copy, for `gymnasium.make`."""
-
-    def __init__(self, environment: str) -> None:
-        self.simulator = BatchedMaze(MAZES[environment], 1, threads=1)
-        low, high = self.simulator.physics.action_bounds
-        self.observation_space = spaces.Box(-np.inf, np.inf, (self.simulator.observation_size,), np.float64)
-        self.action_space = spaces.Box(low, high, dtype=np.float32)
-        self._only = np.arange(1)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Floats, dict[str, Any]]:
-        """Start an episode; the same seed gives the same start as in a batch."""
-        super().reset(seed=seed)
-        seed = int(self.np_random.integers(2**31)) if seed is None else seed
-        return self.simulator.reset(self._only, [seed])[0], {}
-
-    def step(self, action: NDArray[np.float32]) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Advance by one step."""
-        now = self.simulator.step(self._only, np.asarray(action)[None])
-        return now.observations[0], float(now.rewards[0]), bool(now.terminated[0]), bool(now.truncated[0]), {}
-
-
-def make(environment: str, count: int) -> Simulator:
-    """Copies of one of MAZES."""
-    return BatchedMaze(MAZES[environment], count)
-
-
 def _mazes() -> dict[str, Maze]:
     found: dict[str, Maze] = {}
     for size, ant_limit, point_limit in (("umaze", 700, 300), ("medium", 1000, 600), ("large", 1000, 800)):
@@ -217,10 +186,3 @@ def _mazes() -> dict[str, Maze]:
 
 
 MAZES = _mazes()
-for _name, _maze in MAZES.items():  # nothing is built for that
-    gymnasium.register(
-        _name,
-        f"{__name__}:{SingleMaze.__name__}",
-        max_episode_steps=_maze.horizon,
-        kwargs={"environment": _name},
-    )
