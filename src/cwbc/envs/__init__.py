@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Environment = str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]
 
 _ATARI = "ALE/"
-_OWN = ("d4rl/", "cwbc/")  # environments that `registry` registers with Gymnasium when it is imported
+OWN = ("d4rl/", "cwbc/")  # environments that `registry` registers with Gymnasium when it is imported
 _allowed: set[str] = set()  # modules that were named by the user, not by a file
 
 
@@ -73,7 +73,7 @@ def is_batched(environment: Environment) -> bool:
     from cwbc.envs import locomotion
 
     return isinstance(environment, str) and (
-        environment in locomotion.ROBOTS or environment.startswith((_ATARI, *_OWN))
+        environment in locomotion.ROBOTS or environment.startswith((_ATARI, *OWN))
     )
 
 
@@ -112,7 +112,7 @@ def time_limit(environment: str) -> int | None:
     if not _may_import(environment):
         return None
     module, _, name = environment.rpartition(":")
-    if name.startswith(_OWN):
+    if name.startswith(OWN):
         module = "cwbc.envs.registry"
     try:
         if module:  # "module:Name-v0" registers itself when the module is imported

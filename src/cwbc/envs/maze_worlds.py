@@ -27,6 +27,8 @@ class World(NamedTuple):
     walls: NDArray[np.bool_]  # [row, column]
     cells: NDArray[np.int64]  # [cell, (row, column)] without a wall
     middles: Floats  # [cell, (x, y)] between the walls
+    wall_middles: Floats  # [wall, (x, y)]
+    width: float  # of a cell
 
 
 @functools.cache
@@ -41,8 +43,11 @@ def ant_world(size: str) -> World:
     model.opt.timestep = 0.02
     model.geom_solimp[:, :3] = (0.8, 0.8, 0.01)
     origin, cells = maze.cell_rowcol_to_xy((len(walls) - 2, 1)), np.argwhere(~walls)
-    middles = np.multiply(ANT_CELL, cells[:, ::-1] - 1, dtype=np.float64)
-    return World(model, origin, walls, cells, middles)
+
+    def middles(cells: NDArray[np.int64]) -> Floats:
+        return np.multiply(ANT_CELL, cells[:, ::-1] - 1, dtype=np.float64)
+
+    return World(model, origin, walls, cells, middles(cells), middles(np.argwhere(walls)), ANT_CELL)
 
 
 @functools.cache
@@ -55,8 +60,11 @@ def point_world(size: str) -> World:
     # D4RL's origin is where its point rests, 0.2 beyond the middle of cell (0, 0); so the middles of cells
     # are at row - 0.2 and column - 0.2, although its starts and goals are at row and column.
     origin, cells = maze.cell_rowcol_to_xy((walls.shape[1] - 1, 0)) + 0.2, np.argwhere(~walls)
-    middles = np.subtract(cells, 0.2, dtype=np.float64)
-    return World(model, origin, walls, cells, middles)
+
+    def middles(cells: NDArray[np.int64]) -> Floats:
+        return np.subtract(cells, 0.2, dtype=np.float64)
+
+    return World(model, origin, walls, cells, middles(cells), middles(np.argwhere(walls)), 1.0)
 
 
 def _walls(size: str) -> NDArray[np.bool_]:

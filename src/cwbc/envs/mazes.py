@@ -46,6 +46,11 @@ class Maze(Protocol):
     @property
     def world(self) -> World: ...
 
+    @property
+    def goal(self) -> Floats:
+        """Where the goal is, or is on average. [2]"""
+        ...
+
     def start(self, generator: np.random.Generator) -> Start:
         """Sample the start of an episode."""
         ...
@@ -74,12 +79,20 @@ class AntMaze:
     def world(self) -> World:
         return ant_world(self.size)
 
+    @property
+    def goal(self) -> Floats:
+        return self._corner + 0.75
+
+    @property
+    def _corner(self) -> Floats:
+        row, column = _ANT_GOALS[self.size]
+        return ANT_CELL * np.array([column - 1, row - 1])
+
     def start(self, generator: np.random.Generator) -> Start:
         """Sample a start near the origin and a goal, as D4RL's v2 does."""
-        model, (row, column) = self.world.model, _ANT_GOALS[self.size]
-        corner = ANT_CELL * np.array([column - 1, row - 1])
+        model = self.world.model
         # D4RL samples twice: the goal is anywhere but near two sides of its cell.
-        goal = corner + generator.uniform(0, 1, 2) + generator.uniform(0, 0.5, 2)
+        goal = self._corner + generator.uniform(0, 1, 2) + generator.uniform(0, 0.5, 2)
         positions = model.qpos0 + generator.uniform(-0.1, 0.1, model.nq)
         velocities = 0.1 * generator.standard_normal(model.nv)
         # D4RL's version of MuJoCo did so itself before the first observation.
