@@ -75,6 +75,17 @@ def test_the_tasks_own_goal_is_the_planners() -> None:
     np.testing.assert_allclose(maze._guided(np.arange(1), observation)[:, -2:], [[0.4, 0.4]])
 
 
+def test_goals_of_the_planner_lie_in_their_cells_as_the_tasks_own_do() -> None:
+    plan = GoalPlan(goals=((3, 1),))  # the cell of the task's goal
+    maze = GuidedMaze(MAZES["d4rl/antmaze-umaze-v2"], plan, 100)
+    maze.reset(np.arange(100), range(100))
+    offsets = maze._goals - (0, 8)
+    assert offsets.min() > 0
+    assert offsets.max() < 1.5
+    near = np.linalg.norm(maze._goals - maze._maze.goals, axis=1) < 0.5
+    assert 0.2 < near.mean() < 0.7  # with another goal of the task in every episode
+
+
 def test_starts_are_where_the_plan_has_them() -> None:
     maze = GuidedMaze(MAZES["d4rl/antmaze-umaze-v2"], GoalPlan(starts=((1, 3), (3, 2)), goals="any"), 50)
     places = maze.reset(np.arange(50), range(50))[:, :2]

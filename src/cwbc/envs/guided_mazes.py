@@ -71,7 +71,8 @@ class GuidedMaze:
         return start
 
     def _choose_goal(self, episode: int) -> Floats:
-        return self._middle(self._plan.goals, self._generators[episode])
+        generator = self._generators[episode]
+        return self._maze.maze.place_goal(self._middle(self._plan.goals, generator), generator)
 
     def _middle(
         self, places: Places, generator: np.random.Generator, but: NDArray[np.int64] | None = None

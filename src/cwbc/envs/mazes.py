@@ -55,6 +55,10 @@ class Maze(Protocol):
         """Sample the start of an episode."""
         ...
 
+    def place_goal(self, middle: Floats, generator: np.random.Generator) -> Floats:
+        """Sample a goal in the cell with this middle, as the task has its own. [2]"""
+        ...
+
     def outcome(self, distances: Floats) -> Outcome:
         """The rewards and terminations at these distances from the goals."""
         ...
@@ -91,13 +95,17 @@ class AntMaze:
     def start(self, generator: np.random.Generator) -> Start:
         """Sample a start near the origin and a goal, as D4RL's v2 does."""
         model = self.world.model
-        # D4RL samples twice: the goal is anywhere but near two sides of its cell.
-        goal = self._corner + generator.uniform(0, 1, 2) + generator.uniform(0, 0.5, 2)
+        goal = self.place_goal(self._corner, generator)
         positions = model.qpos0 + generator.uniform(-0.1, 0.1, model.nq)
         velocities = 0.1 * generator.standard_normal(model.nv)
         # D4RL's version of MuJoCo did so itself before the first observation.
         mujoco.mju_normalize4(positions[3:7])
         return Start(positions, velocities, goal)
+
+    def place_goal(self, middle: Floats, generator: np.random.Generator) -> Floats:
+        """Sample a goal in a cell, as D4RL does, in two steps: never near two of its sides."""
+        goal: Floats = middle + generator.uniform(0, 1, 2) + generator.uniform(0, 0.5, 2)
+        return goal
 
     def outcome(self, distances: Floats) -> Outcome:
         """A reward of 1 at the goal, which terminates the episode."""
@@ -129,6 +137,10 @@ class PointMaze:
             cells = cells[(cells != self.goal).any(axis=1)]
         positions = generator.choice(cells) + generator.uniform(-0.1, 0.1, 2)
         return Start(positions, 0.1 * generator.standard_normal(2), self.goal)
+
+    def place_goal(self, middle: Floats, generator: np.random.Generator) -> Floats:
+        """The middle itself."""
+        return middle
 
     def outcome(self, distances: Floats) -> Outcome:
         """The rewards; only the time limit ends an episode, unless the reward is given once."""
