@@ -10,25 +10,24 @@ import mujoco
 import numpy as np
 
 from benchmarks.inputs import logged
-from benchmarks.limits import open_loop
+from benchmarks.limits import advance, open_loop, physical
 from benchmarks.rows import Row
 from benchmarks.timing import seconds
-from cwbc import envs
 from cwbc.core.methods import Training, parse
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.training_loop import initialize
-from cwbc.envs.locomotion import ROBOTS, Locomotion
 from cwbc.runs.evaluating import evaluate
 from cwbc.runs.policies import Policies
 
 CHEETAH = "HalfCheetah-v5"
+MAZES = ("d4rl/antmaze-large-play-v2", "d4rl/maze2d-large-v1")
 HORIZON = 1000
 GPU_TARGETS = {"rvs": 10.0, "dt": 30.0}  # seconds for 2,100 episodes
 
 
 def cpu_simulation(count: int = 128, steps: int = 100) -> Iterator[Row]:
     """A simulator's step against MuJoCo's own C loop over the same states and actions."""
-    for environment in ("Hopper-v5", "Walker2d-v5", CHEETAH):
+    for environment in ("Hopper-v5", "Walker2d-v5", CHEETAH, *MAZES):
         ours, limit = _stepping(environment, count, steps)
         yield Row(
             f"simulation, {environment} x {count}",
@@ -42,17 +41,16 @@ def cpu_simulation(count: int = 128, steps: int = 100) -> Iterator[Row]:
 
 
 def _stepping(environment: str, count: int, steps: int) -> tuple[float, float]:
-    simulator = envs.make(environment, count)
-    assert isinstance(simulator, Locomotion)
+    simulator, physics = physical(environment, count)
     episodes = np.arange(count)
     actions = np.random.default_rng(0).uniform(-1, 1, (count, simulator.action_size)).astype(np.float32)
     simulator.reset(episodes, range(count))
-    bare = mujoco.batch.Batch(simulator.batch.model, count)
+    bare = mujoco.batch.Batch(physics.model, count)
     bare.bind("ctrl")[:] = actions
     ours, limit = 0.0, 0.0
     for _ in range(steps):
-        bare.state[:] = simulator.batch.state  # the cost of a step depends on the contacts of its state
-        limit += seconds(lambda: bare.step(nstep=ROBOTS[environment].frame_skip))
+        bare.state[:] = physics.batch.state  # the cost of a step depends on the contacts of its state
+        limit += seconds(lambda: advance(bare, simulator))
         began = time.perf_counter()
         outcome = simulator.step(episodes, actions)
         ours += time.perf_counter() - began

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 
 from benchmarks.rows import Row
 from benchmarks.timing import Work, seconds, side_by_side
 from cwbc import envs
-from cwbc.envs.locomotion import ROBOTS, Locomotion
+from cwbc.envs.locomotion import Locomotion
+from cwbc.envs.mazes import BatchedMaze
+from cwbc.envs.physics import BatchedPhysics
 
 ROWS, WIDTH = 64 * 20, 1024  # of a paper-size RvS batch, and of its hidden layers
 GPU_SEEDS = 10
@@ -68,16 +71,29 @@ def gpu_limits() -> Iterator[Row]:
     yield Row("copy of 2 GiB, bytes read and written", gpu_bandwidth() / 1e12, "TB/s")
 
 
+def physical(environment: str, count: int) -> tuple[Locomotion | BatchedMaze, BatchedPhysics]:
+    """Copies of a robot on MuJoCo's own thread pool, and their physics."""
+    simulator = envs.make(environment, count)
+    assert isinstance(simulator, Locomotion | BatchedMaze)
+    return simulator, simulator.physics
+
+
+def advance(batch: mujoco.batch.Batch, simulator: Locomotion | BatchedMaze) -> None:
+    """What MuJoCo itself computes in one step of a simulator."""
+    if isinstance(simulator, BatchedMaze) and simulator.maze.top_speed is not None:
+        batch.forward()
+    batch.step(nstep=simulator.substeps)
+
+
 def open_loop(environment: str, count: int, steps: int) -> float:
     """Seconds that MuJoCo's own loop takes for `steps` steps of `count` robots under random actions."""
-    simulator = envs.make(environment, count)
-    assert isinstance(simulator, Locomotion)
+    simulator, physics = physical(environment, count)
     simulator.reset(np.arange(count), range(count))
     generator = np.random.default_rng(0)
-    controls = simulator.batch.bind("ctrl")
+    controls = physics.batch.bind("ctrl")
     took = 0.0
     for _ in range(steps):
         controls[:] = generator.uniform(-1, 1, controls.shape)
-        took += seconds(lambda: simulator.batch.step(nstep=ROBOTS[environment].frame_skip))
+        took += seconds(lambda: advance(physics.batch, simulator))
     simulator.close()
     return took

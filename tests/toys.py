@@ -14,6 +14,7 @@ from conftest import write_d4rl
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cwbc.behaviours.policies import BehaviourPolicy, Floats
 from cwbc.behaviours.snapshots import Series, Snapshot, SnapshotReturns
 from cwbc.core.cloning import Cloning
 from cwbc.core.methods import Method, Training, parse, sized, with_options
@@ -84,6 +85,27 @@ def learner(folder: Path, *returns: float) -> Series:
     )
     folder.mkdir(parents=True, exist_ok=True)
     series = Series("Hopper-v4", 0, 5, {"warmup": 15}, "command", "device", {}, snapshots, folder)
+    series.write()
+    return series
+
+
+def ant_policy(size: int = 29) -> BehaviourPolicy:
+    """A policy for the ant of mazes, all of whose torques are the tanh of the x of its direction."""
+    shapes = {"first": (size, 4), "second": (4, 4), "output": (4, 16)}
+    actor: dict[str, Floats] = {f"actor/{name}/weight": np.zeros(shape) for name, shape in shapes.items()}
+    actor |= {f"actor/{name}/bias": np.zeros(shape[1]) for name, shape in shapes.items()}
+    # x and -x pass the two ReLUs separately.
+    actor["actor/first/weight"][27, :2] = 1, -1
+    actor["actor/second/weight"][:2, :2] = np.eye(2)
+    actor["actor/output/weight"][0, :8], actor["actor/output/weight"][1, :8] = 1, -1
+    return BehaviourPolicy.of(actor, np.full(8, -1, np.float32), np.full(8, 1, np.float32))
+
+
+def ant_series(folder: Path) -> Series:
+    """Snapshots of an ant that does not walk, but has the right shape."""
+    series = dataclasses.replace(learner(folder, 0, 1), environment="cwbc/ant-direction-v0")
+    for snapshot in series.snapshots:
+        ant_policy().save(series.folder / snapshot.file)
     series.write()
     return series
 

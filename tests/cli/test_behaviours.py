@@ -185,6 +185,21 @@ def test_a_kill_and_ctrl_c_lose_nothing(tmp_path: Path) -> None:
     assert not tensor_files.read_description(out / "learner.safetensors")["is_over"]
 
 
+def test_an_ant_is_trained_and_walks_a_maze(tmp_path: Path, capsys: Said) -> None:
+    out = tmp_path / "ant"
+    settings = [*SMALL_SAC, "--steps", "440", "--episodes", "1", "--out", str(out)]
+    assert run("behaviours", "train", "cwbc/ant-direction-v0", *settings) == 0
+    trained = snapshots.read(out)
+    assert trained.environment == "cwbc/ant-direction-v0"
+    assert [snapshot.steps for snapshot in trained.snapshots] == [0, 440]
+    made = ("data", "make", "my/antmaze/umaze-v0", "--behaviours", str(out), "--size", "700")
+    assert run(*made) == 0
+    data = cwbc.load("my/antmaze/umaze-v0")
+    assert data.environment == "d4rl/antmaze-umaze-v2"
+    assert data.time_limit == 700
+    assert data.observations.shape[1] == 29
+
+
 def test_the_demo_compares_and_tells_the_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:

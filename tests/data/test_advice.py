@@ -140,6 +140,19 @@ def test_ties_at_the_top() -> None:
     assert "no higher return" not in text
 
 
+def test_weighting_of_successes_and_that_the_remedy_works() -> None:
+    data = known(*[0] * 60, *[1] * 40)
+    text = said(data)
+    assert "With weighting, over 99 % of the samples are successes: the policy clones them" in text
+    assert "a --temperature above 0.1 samples more failures beside them" in text
+    before = described(data).by_return.top_fraction
+    assert described(data, temperature=0.5).by_return.top_fraction < before - 0.05
+    assert "Next: `cwbc compare logged bc rvs rvs+w`" in text
+    assert "successes" not in said(known(*[0] * 5, *[1] * 95))  # which weighting does not change
+    assert "successes" not in said(known(*[0] * 60, *[2] * 40))
+    assert "rvs rvs+cwbc`" in said(known(*[0] * 60, *[2] * 40))
+
+
 def test_rare_successes() -> None:
     data = known(*[0] * 96, *[1] * 4)
     text = "4 of 100 episodes have a return above the min, 0; the regularizer adds noise to no others"

@@ -26,6 +26,22 @@ def test_one_return_has_a_histogram_too() -> None:
     assert sum(DatasetSummary.of(with_returns(3, 3)).histogram_counts) == 2
 
 
+def test_successes_are_returns_of_0_and_1() -> None:
+    def counts(*returns: float, environment: str | None = None) -> bool:
+        return DatasetSummary.of(with_returns(*returns, environment=environment)).counts_successes
+
+    rare = [0.0] * 990 + [1.0] * 10
+    assert counts(*rare)
+    assert counts(0, 1)
+    assert counts(*rare, environment="d4rl/antmaze-umaze-v2")
+    assert not counts(*rare, environment="Hopper-v5")  # whose scores are no success rates
+    assert not counts(*rare, environment="d4rl/maze2d-umaze-v1")
+    assert not counts(*rare, 0.5)
+    assert not counts(*rare, 0.999)  # in the bin of the successes
+    assert not counts(*rare, 2)
+    assert not counts(0, 0)
+
+
 def test_json_and_back() -> None:
     summary = DatasetSummary.of(toy_data())
     assert DatasetSummary.from_json(json.loads(json.dumps(summary.to_json()))) == summary

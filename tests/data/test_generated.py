@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 from command_line import run
-from toys import learner, random_arrays
+from toys import ant_series, learner, random_arrays
 
 import cwbc
 from cwbc import behaviours
@@ -39,8 +39,11 @@ def make(*arguments: str) -> int:
     return run("data", "make", *arguments)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_all_fifteen_can_be_made(name: str) -> None:
+MAZES = [name for name in CATALOGUE if "maze" in name]
+
+
+@pytest.mark.parametrize("name", sorted({*CATALOGUE} - {*MAZES}))
+def test_all_fifteen_robots_can_be_made(name: str) -> None:
     entry = DatasetSpec.of(name, 4000).generate()
     data = cwbc.load(name)
     assert data.content_hash == entry.content_hash
@@ -114,8 +117,47 @@ def test_a_game_without_snapshots_is_refused_with_the_commands_that_train_them(
     assert name not in generated.catalogue()
 
 
+@pytest.mark.parametrize("name", MAZES)
+def test_mazes_can_be_made(name: str) -> None:
+    entry = DatasetSpec.of(name, 15_000).generate()
+    data = cwbc.load(name)
+    assert data.content_hash == entry.content_hash
+    assert 14_000 < data.steps <= 15_000
+    assert data.environment == name.replace("maze/", "maze-")
+    assert data.horizon == {"u": 300, "m": 600, "l": 800}[name.split("/")[-1][0]]
+    assert {*data.returns.tolist()} == {0, 1}
+
+
+def test_ant_mazes_are_available_where_the_ant_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Said
+) -> None:
+    """The zoo of a version that comes with an ant, and of one that does not."""
+    name, own = "cwbc/antmaze/umaze-diverse-v0", "my/antmaze/umaze-diverse-v0"
+    monkeypatch.setattr(behaviours, "ZOO", tmp_path / "zoo")
+    snapshots.shipped.cache_clear()
+    assert run("data", "list") == 0
+    assert "antmaze/umaze-diverse-v0" not in capsys.readouterr().out
+    for wrong in (lambda: cwbc.load(name), lambda: DatasetSpec.of(name)):
+        with pytest.raises(InputError, match=r"do not come with this version .* train cwbc/ant-direction-v0"):
+            wrong()
+    ant_series(tmp_path / "zoo" / "ant")
+    assert run("data", "list") == 0
+    assert name in capsys.readouterr().out
+    assert DatasetSpec.of(name, "full").size == 1_000_000
+    assert make(name, "--size", "700") == 0
+    assert cwbc.load(name).environment == "d4rl/antmaze-umaze-diverse-v2"
+    assert make(own, "--size", "700", "--behaviours", str(tmp_path / "zoo" / "ant")) == 0
+    assert cwbc.load(own).observations.shape == (700, 29)
+    assert make("my/antmaze/umaze-v0", "--behaviours", str(OWN)) == 2
+    assert "these behaviours act in Hopper-v4; the ant mazes need those of" in capsys.readouterr().err
+    (file,) = (store.root() / own).glob("*.hdf5")
+    assert run("data", "import", str(file), "--name", "cwbc/antmaze/large-play-v0") == 2
+    snapshots.shipped.cache_clear()
+
+
 def test_sizes() -> None:
     full = {name: DatasetSpec.of(name, "full").size for name in CATALOGUE}
+    assert [full[name] for name in MAZES] == [1_000_000, 2_000_000, 4_000_000]
     assert full["cwbc/hopper/medium-replay-v0"] == 402_000
     assert full["cwbc/walker2d/medium-replay-v0"] == 302_000
     assert full["cwbc/halfcheetah/medium-replay-v0"] == 202_000

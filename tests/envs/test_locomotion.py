@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from cwbc.core.simulation import Transition
 from cwbc.envs import make
-from cwbc.envs.locomotion import ROBOTS, Locomotion, quiet_mujoco
+from cwbc.envs.locomotion import ROBOTS, Locomotion
+from cwbc.envs.physics import quiet_mujoco
 
 Policy = Callable[[NDArray[Any], int], NDArray[np.float32]]  # observations [episode, dimension], step
 
@@ -79,7 +80,7 @@ class Pair:
         """Set an episode's forward speed behind the backs of both simulations."""
         assert isinstance(self.batch, Locomotion)
         single: Any = self.singles[episode].unwrapped
-        self.batch._velocities[episode, 0] = single.data.qvel[0] = speed
+        self.batch.physics.velocities[episode, 0] = single.data.qvel[0] = speed
 
 
 @pytest.mark.parametrize("environment", ROBOTS)

@@ -8,7 +8,7 @@ from pages import Read
 
 from cwbc.core.tasks import Task
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.reports.comparison import comparison
+from cwbc.reports.comparison import comparison, summary_table
 from cwbc.reports.page import page_html
 from cwbc.reports.report import File, ReportDocument
 from cwbc.results.evaluated import EvaluatedMethod, Methods
@@ -52,6 +52,19 @@ def html(methods: Methods, dataset: DatasetSummary = DATASET, provenance: dict[s
 
 def page(methods: Methods, dataset: DatasetSummary = DATASET) -> Read:
     return Read(html(methods, dataset))
+
+
+def test_returns_of_0_or_1_are_success_rates() -> None:
+    data = DatasetSummary("maze", None, "abc", 10, 60, 0.0, 1.0, 0.4, (0.0, 0.5, 1.0), (6, 4))
+    methods = {"rvs": measured(0.6, 0.9, targets=(0.0, 1.0), dataset=data)}
+    text = page(methods, data).text.replace(PERCENT, " %")
+    assert "scores are success rates in %; that of the dataset's episodes is 40 %." in text
+    assert "Success rates in % at the named targets" in text
+    assert "success rate, %" in text
+    assert "normalized" not in text.replace("return,normalized", "")
+    assert "success rates in" in str(summary_table(methods).caption)
+    other = dataclasses.replace(data, mean_return=0.39)  # a return within the last bin, but below 1
+    assert "uccess rate" not in page({"rvs": measured(0.6, targets=(1.0,), dataset=other)}, other).text
 
 
 def test_the_page_says_what_it_was_given() -> None:

@@ -92,7 +92,10 @@ def test_the_numbers_are_shown() -> None:
     assert "dropped      the last 12 steps, an episode without an end" in lines
     rows = [line.split() for line in lines]
     assert ["observations[0]", "0", "49.5", "99", "28.87"] in rows
-    assert ["returns", "0.0", "0.0", "0.0", "0.0", "0.0", "0.1", "1.0", "1.0", "0.1"] in rows
+    assert "returns  0 or 1; success rate 10 % (10 of 100 episodes)" in lines
+    other = printed(described(with_returns(*[0] * 90, *[2] * 10))).splitlines()
+    percentiles = ["returns", "0.0", "0.0", "0.0", "0.0", "0.0", "0.2", "2.0", "2.0", "0.2"]
+    assert percentiles in [line.split() for line in other]
     assert ["effective", "sample", "size", "100", "10"] in rows
     (weighting,) = [line for line in lines if line.startswith("+w ")]
     assert "20 bins, lambda 0.01, kappa 0.1 (a tenth of the return range" in weighting

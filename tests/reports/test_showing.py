@@ -11,8 +11,9 @@ import pytest
 from hand_made import FALLS, HOLDS, at_expert, curves, found, outcome
 from printed import FILTERED_BC_BY_QUALITY
 
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.paper.published import DATASETS, FILTERED_BC
-from cwbc.reports.showing import cell_at
+from cwbc.reports.showing import cell_at, scores_in_words
 from cwbc.reports.tables import ReportTable, TableRow
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.intervals import finite
@@ -34,6 +35,13 @@ def test_deviations_are_the_papers() -> None:
         cell = cell_at(EvaluatedMethod.of(sweep, each.dataset), task.expert_return)
         assert cell.value == pytest.approx(mean)
         assert round(cell.spread, 1) == deviation
+
+
+def test_of_successes_a_table_has_rates() -> None:
+    data = DatasetSummary("m", None, "abc", 10, 90, 0.0, 1.0, 0.4, (0.0, 0.5, 1.0), (6, 4))
+    assert scores_in_words([data, data]) == "Success rates in\u00a0%"
+    assert scores_in_words([data, dataclasses.replace(data, best=2.0)]) == "Scores"
+    assert scores_in_words([]) == "Scores"
 
 
 def test_wins_are_counted_and_written_as_whole_numbers() -> None:

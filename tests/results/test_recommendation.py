@@ -74,6 +74,44 @@ def test_a_collapse_at_higher_targets_is_a_caveat() -> None:
     assert "Do not raise the target: at 200 it achieves −40." in found.caveats
 
 
+SUCCESSES = DatasetSummary("mine", None, "abc", 10, 90, 0.0, 1.0, 0.4, (0.0, 0.5, 1.0), (6, 4))
+UNIT = (0.0, 0.5, 1.0, 2.0)
+
+
+def of_successes(*curve: float, apart: float = 0.01) -> Recommendation:
+    method = EvaluatedMethod.of(sweep(*curve, apart=apart, targets=UNIT), SUCCESSES)
+    found = recommend({"rvs": method})
+    assert found is not None
+    return found
+
+
+def test_of_successes_the_target_is_success_and_the_return_a_rate() -> None:
+    # As good at any target: the best one is not 0, as it would be for returns.
+    found = of_successes(0.93, 0.9, 0.9, 0.9)
+    # Three seeds at 89, 90 and 91 %.
+    assert said(found) == (
+        "Use rvs with target return 1: expected success rate 90 %, 95 % interval 88 % to 92 %."
+    )
+    assert of_successes(0.5, 0.9, 0.7, 0.6).point.target == 0.5  # clearly better
+    worse = said(of_successes(0.1, 0.1, 0.2, 0.1))
+    assert worse.startswith(
+        "No policy to deploy. The best one, rvs with target return 1, achieves a success rate"
+    )
+    # A rate does not leave 0 to 1, however far apart the seeds are.
+    assert "interval 0 % to 100 %" in said(of_successes(0.5, 0.5, 0.5, 0.5, apart=0.4))
+
+
+def test_one_seed_that_succeeds_alone_has_no_interval_of_its_fractions() -> None:
+    returns = np.zeros((3, 4, 5))
+    returns[1, 2:] = 1
+    lengths = np.ones(returns.shape, np.int64)
+    method = EvaluatedMethod.of(Sweep("", np.arange(3), np.array(UNIT), returns, lengths), SUCCESSES)
+    for name in ("ood_retention", "monotonicity"):
+        estimate = method.metrics[name]
+        assert estimate.value == 1
+        assert np.isnan([estimate.low, estimate.high]).all()
+
+
 def test_of_methods_alike_the_reliable_one_is_used() -> None:
     found = recommended(rvs=sweep(*COLLAPSES), rvs__cwbc=sweep(*FOLLOWS))
     assert found.method == "rvs+cwbc"

@@ -38,7 +38,7 @@ class UniformPolicy:
 
     low: Float32s  # [action], the bounds of the environment's actions
     high: Float32s  # [action]
-    stack = 1
+    stack, action_count = 1, None
 
     def noise(self, generator: np.random.Generator, steps: int) -> Floats:
         """Numbers between -1 and 1."""

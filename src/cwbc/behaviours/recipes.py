@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.behaviours import REPLAY
 from cwbc.behaviours.policies import Actor
-from cwbc.behaviours.rollouts import Episode, Stage, collect
+from cwbc.behaviours.rollouts import Acting, Episode, Progress, Stage, collect
 from cwbc.behaviours.snapshots import Series
 from cwbc.core.trajectories import Trajectories
 from cwbc.system.errors import InputError
+
+Collect = Callable[[Sequence[Stage], Progress], Sequence[Sequence[Episode]]]
+
+
+class Recipe(Protocol):
+    """How a dataset is generated."""
+
+    @property
+    def environment(self) -> str: ...
+
+    def generate(self, name: str, size: int, progress: Progress | None = None) -> Trajectories:
+        """A dataset of as many whole episodes as fit into `size` steps."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class SnapshotRecipe:
+    """A dataset of a quality, by the snapshots of one learner."""
+
+    series: Series
+    quality: str
+
+    @property
+    def environment(self) -> str:
+        return self.series.environment
+
+    def generate(self, name: str, size: int, progress: Progress | None = None) -> Trajectories:
+        """A dataset of as many whole episodes as fit into `size` steps."""
+        return generate(self.series, name, self.quality, size, progress)
 
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
@@ -55,16 +86,29 @@ def generate(
 
     The same name and size give the same data, with the same versions of MuJoCo, Gymnasium and numpy.
     """
-    actors, fractions = zip(*mixture(series, quality), strict=True)
+    collected_by = functools.partial(collect, series.environment)
+    return dataset_of(mixture(series, quality), collected_by, series.environment, name, size, progress)
+
+
+def dataset_of(
+    actors_and_fractions: Sequence[tuple[Acting, float]],
+    collected_by: Collect,
+    environment: str,
+    name: str,
+    size: int,
+    progress: Callable[[int], None] | None = None,
+) -> Trajectories:
+    """A dataset by these actors in their order, each for its fraction of the steps."""
+    actors, fractions = zip(*actors_and_fractions, strict=True)
     ends = np.cumsum(fractions) * size
     key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
     stages = [
         Stage(actor, (key, number), steps=max(1, int(np.ceil(steps))))
         for number, (actor, steps) in enumerate(zip(actors, np.diff(ends, prepend=0), strict=True))
     ]
-    collected = collect(series.environment, stages, progress=progress or (lambda steps: None))
+    collected = collected_by(stages, progress or (lambda steps: None))
     if not (episodes := _in_order(collected, ends.tolist(), size)):
-        raise InputError(f"--size {size} is shorter than the first episode of {series.environment}")
+        raise InputError(f"--size {size} is shorter than the first episode of {environment}")
     lengths = np.array([len(episode.rewards) for episode in episodes])
     terminated = np.array([episode.terminated for episode in episodes])
     columns = [[getattr(one, name) for one in episodes] for name in ("observations", "actions", "rewards")]
@@ -78,8 +122,8 @@ def generate(
         starts=np.cumsum(lengths) - lengths,
         lengths=lengths,
         terminated=terminated,
-        environment=series.environment,
-        action_count=series.policy(series.expert).action_count,
+        environment=environment,
+        action_count=actors[-1].action_count,
     )
 
 

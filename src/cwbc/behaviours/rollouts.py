@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cwbc import envs
-from cwbc.behaviours.policies import Actor
+from cwbc.behaviours.policies import Floats
 from cwbc.core.simulation import Simulator
 
 _MOST_COPIES = 256  # of a robot whose physics run in one batch
@@ -24,11 +25,33 @@ _PATIENCE = 1000
 Progress = Callable[[int], None]
 
 
+class Acting(Protocol):
+    """A policy that generates episodes."""
+
+    @property
+    def stack(self) -> int:
+        """How many frames of images it reads."""
+        ...
+
+    @property
+    def action_count(self) -> int | None:
+        """How many discrete actions there are."""
+        ...
+
+    def noise(self, generator: np.random.Generator, steps: int) -> Floats:
+        """The random numbers of so many steps of one episode, [step, ...]."""
+        ...
+
+    def act(self, observations: NDArray[Any], noise: Floats | None = None) -> NDArray[Any]:
+        """Actions for observations [episode, number], with the noise of a step or without any."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True)
 class Stage:
     """Episodes wanted of one policy: at least so many, and at least so many steps."""
 
-    actor: Actor
+    actor: Acting
     seed: tuple[int, ...]  # to which the number of an episode is added
     episodes: int = 0
     steps: int = 0
@@ -52,10 +75,27 @@ def collect(
     """The episodes of each stage, in the order of their numbers; progress is the number of steps done."""
     most = _MOST_COPIES if envs.is_batched(environment) else _MOST_SINGLES
     longest = envs.time_limit(environment) or 1
+    return collect_in(functools.partial(envs.make, environment), longest, stages, progress, most)
+
+
+def collect_in(
+    make: Callable[[int], Simulator],
+    longest: int,
+    stages: Sequence[Stage],
+    progress: Progress = lambda steps: None,
+    most: int = _MOST_COPIES,
+) -> list[list[Episode]]:
+    """The same in any simulator.
+
+    Args:
+        make: makes so many copies.
+        longest: steps of an episode, at most.
+        most: copies side by side.
+    """
     wanted = sum(max(stage.episodes, -(-stage.steps // longest)) for stage in stages)
     count, done = max(1, min(most, wanted)), 0
     episodes: list[list[Episode]] = [[] for _ in stages]
-    with contextlib.closing(envs.make(environment, count)) as simulator:
+    with contextlib.closing(make(count)) as simulator:
         while batch := _needed(stages, episodes, simulator.horizon)[:count]:
             finished = _run(simulator, stages, batch, done, progress)
             for (index, _), episode in zip(batch, finished, strict=True):
@@ -65,7 +105,7 @@ def collect(
 
 
 def evaluate(
-    environment: str, actors: Sequence[Actor], episodes: int, seed: int, noisy: bool = False
+    environment: str, actors: Sequence[Acting], episodes: int, seed: int, noisy: bool = False
 ) -> NDArray[np.float64]:
     """The returns of each policy, [policy, episode]; all of them start from the same states."""
     stages = [Stage(actor, (seed,), episodes, noisy=noisy, keeps_observations=False) for actor in actors]

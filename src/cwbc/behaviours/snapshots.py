@@ -115,7 +115,7 @@ class Series:
 
 @functools.cache
 def shipped(task: str) -> Series:
-    """The snapshots of a robot or of a game that come with the package."""
+    """The snapshots of a task that come with the package."""
     return read(behaviours.ZOO / task)
 
 

@@ -24,7 +24,7 @@ from cwbc.data.formats import hdf5
 from cwbc.data.formats.columns import ColumnOptions
 from cwbc.data.issues import DataError, Issue
 from cwbc.system.console import PlainConsole, output
-from cwbc.system.errors import WRONG_PATH, InputError, require, unknown
+from cwbc.system.errors import WRONG_PATH, InputError, UnavailableError, require, unknown
 from cwbc.system.files import replace_atomically
 from cwbc.system.formatting import counted
 from cwbc.system.progress import gauge
@@ -33,6 +33,9 @@ Name = Annotated[Positional[str], arg(metavar="NAME", help_behavior_hint="")]
 PathName = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")]
 
 if TYPE_CHECKING:
+    from cwbc.core.trajectories import Trajectories
+    from cwbc.reports.png import Drawing
+
     Columns = Any
     WeightingOptions = Any
     RegularizerOptions = Any
@@ -68,7 +71,7 @@ class ShowDataset:
     env: Environment = None
     """Gymnasium id of the environment (default: the one that the dataset implies)."""
     plot: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write a chart of the returns before and after weighting: .png, .svg or .pdf."""
+    """Write a chart of the returns before and after weighting: .png, .svg or .pdf; of a maze, paths too."""
     json: Json = False
 
     def run(self, session: Session) -> None:
@@ -89,7 +92,7 @@ class ShowDataset:
             from cwbc.reports.dataset_charts import description_chart
 
             with _writing(self.plot, "--plot"):
-                png.save(description_chart(statistics), Path(self.plot))
+                png.save(description_chart(statistics), Path(self.plot), _maze_of(data, session))
             session.say(f"chart: {self.plot}")
         if self.json:
             facts = dataclasses.asdict(statistics) | {"advice": advice(statistics, self.name)}
@@ -147,7 +150,7 @@ class MakeDataset:
     name: Name
     """A name that `cwbc data list` shows; of your own behaviours, one such as pendulum/medium-replay-v0."""
     size: Annotated[str | None, arg(metavar="N|small|full", help_behavior_hint="")] = None
-    """Steps, or small (200000, of a game 25000), or full (D4RL's, of a game 500000); default: small."""
+    """Steps, or small (200000; games 25000), or full (D4RL's: 0.2 to 4 M; games 500000); default: small."""
     behaviours: Directory = None
     """A directory that `cwbc behaviours train` wrote (default: the behaviours that come with cwbc)."""
     env: Environment = None
@@ -160,8 +163,8 @@ class MakeDataset:
     def run(self, session: Session) -> None:
         folder = None if self.behaviours is None else Path(self.behaviours)
         spec = generated.DatasetSpec.of(self.name, self.size or generated.SMALL, folder)
-        if self.env not in (None, spec.series.environment):
-            raise InputError(f"these behaviours act in {spec.series.environment}, not in {self.env}")
+        if self.env not in (None, spec.recipe.environment):
+            raise InputError(f"these behaviours act in {spec.recipe.environment}, not in {self.env}")
         envs.allow(self.env)
         entry = None if self.overwrite else spec.stored()
         if entry is not None:
@@ -280,6 +283,20 @@ class RemoveDataset:
         session.say(f"removed {self.name}: {size:,} bytes from {store.root() / name}")
         if others:
             session.say(f"not removed, since they are not the store's: {_some(tuple(others))}")
+
+
+def _maze_of(data: Trajectories, session: Session) -> Drawing | None:
+    """How to draw the maze of a dataset, where it has one and the packages for that are here."""
+    if not (data.environment or "").startswith(envs.OWN):
+        return None
+    try:
+        envs.need_simulators()
+        from cwbc.reports.maze_picture import maze_picture
+
+        return maze_picture(data)
+    except UnavailableError as error:
+        session.say(f"the maze is not drawn: {error}")
+        return None
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Annotated
 from rich.table import Column, Table
 from tyro.conf import Positional, arg
 
-from cwbc.behaviours import GAMES, TASKS, is_shipped, snapshots
+from cwbc.behaviours import ANT, GAMES, TASKS, is_shipped, snapshots
 from cwbc.behaviours.snapshots import Series
 from cwbc.cli.session import Session
 from cwbc.system.console import PlainConsole
@@ -26,7 +26,7 @@ class ShowBehaviours:
 
     def run(self, session: Session) -> None:
         console = PlainConsole()
-        shipped = {task: snapshots.shipped(task) for task in (*TASKS, *GAMES) if is_shipped(task)}
+        shipped = {task: snapshots.shipped(task) for task in (*TASKS, ANT, *GAMES) if is_shipped(task)}
         if self.place is None:
             console.print(overview([*shipped.values()]))
             return

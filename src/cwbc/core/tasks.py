@@ -103,6 +103,7 @@ TASKS = {
     "walker2d": _locomotion(4600.0, 1.629008, 4592.3),
     "halfcheetah": _locomotion(12000.0, -280.178953, 12135.0),
     "antmaze": _maze(0.0, 1.0),
+    "pointmaze": _maze(0.0, 1.0),  # of cwbc's own data; rewarded once, as antmaze
     "maze2d-umaze-v1": _maze(23.85, 161.86),
     "maze2d-medium-v1": _maze(13.13, 277.39),
     "maze2d-large-v1": _maze(6.7, 273.99),

@@ -60,6 +60,10 @@ def _on_sampling(s: Statistics) -> Iterator[str]:
         yield f"{expert}, {best}. On such a target, plain rvs tends to collapse; +c prevents that."
     if not _outlier(s):
         yield from _on_top(s)
+    if s.returns.counts_successes and s.by_return.top_fraction - s.by_length.top_fraction >= NOTABLE:
+        only = f"With weighting, {_fraction(s.by_return.top_fraction)} of the samples are successes"
+        more = f"If these are too few, a --temperature above {temperature} samples more failures beside them"
+        yield f"{only}: the policy clones them, whatever its target. {more}."
     if weighted_mean < mean - 0.02 * s.returns.range:
         lowers = f"lowers the mean return of the sampled trajectories, from {amount(mean)}"
         lower = f"A --temperature below {temperature} prefers high returns more"
@@ -151,6 +155,8 @@ def _next(s: Statistics, dataset: str) -> str:
                 options += f" --{field.replace('_', '-')} {value}"
     if not is_evaluated:
         return f"Next: `cwbc train {name} rvs+cwbc{options}`"
+    if s.returns.counts_successes:
+        return f"Next: `cwbc compare {name} bc rvs rvs+w{options}` shows the effect of target and weighting."
     return f"Next: `cwbc compare {name} rvs rvs+cwbc{options}` shows the effect of weighting and regularizer."
 
 

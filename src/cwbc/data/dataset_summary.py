@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,6 +47,14 @@ class DatasetSummary:
     def task(self) -> Task:
         """The reference returns for scores on this data."""
         return task_for(self.environment, self.lowest, self.best)
+
+    @property
+    def counts_successes(self) -> bool:
+        """Whether every return is 0 or 1, so that scores are success rates in percent."""
+        is_unit = self.lowest == self.task.random_score == 0 and self.best == self.task.expert_score == 1
+        rate = self.histogram_counts[-1] / self.episodes
+        at_ends = not any(self.histogram_counts[1:-1]) and math.isclose(self.mean_return, rate, abs_tol=1e-9)
+        return is_unit and at_ends
 
     @property
     def is_estimated(self) -> bool:

@@ -70,6 +70,11 @@ class ReturnStatistics:
     def range(self) -> float:
         return self.best - self.min
 
+    @property
+    def counts_successes(self) -> bool:
+        """Whether every return is 0 or 1, so that their mean is a success rate."""
+        return self.distinct == 2 and (self.min, self.best) == (0, 1)
+
 
 @dataclasses.dataclass(frozen=True)
 class ScoreStatistics:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Environment = str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]
 
 _ATARI = "ALE/"
-_MAZES = "cwbc.envs.mazes"  # registers "d4rl/..." with Gymnasium when it is imported
+OWN = ("d4rl/", "cwbc/")  # environments that `registry` registers with Gymnasium when it is imported
 _allowed: set[str] = set()  # modules that were named by the user, not by a file
 
 
@@ -53,9 +53,11 @@ def make(environment: Environment, count: int) -> Simulator:
             from cwbc.envs import atari
 
             return atari.Atari(environment, count)
-    importlib.import_module(_MAZES)  # always, so that an unknown name is compared with theirs
-    from cwbc.envs import gymnasium_copies
+    # Always, so that an unknown name is compared with theirs.
+    from cwbc.envs import gymnasium_copies, registry
 
+    if isinstance(environment, str) and environment in registry.ENVIRONMENTS:
+        return registry.ENVIRONMENTS[environment].make(count)
     return gymnasium_copies.Generic(environment, count)
 
 
@@ -71,7 +73,7 @@ def is_batched(environment: Environment) -> bool:
     from cwbc.envs import locomotion
 
     return isinstance(environment, str) and (
-        environment in locomotion.ROBOTS or environment.startswith(_ATARI)
+        environment in locomotion.ROBOTS or environment.startswith((_ATARI, *OWN))
     )
 
 
@@ -110,8 +112,8 @@ def time_limit(environment: str) -> int | None:
     if not _may_import(environment):
         return None
     module, _, name = environment.rpartition(":")
-    if name.startswith("d4rl/"):
-        module = _MAZES
+    if name.startswith(OWN):
+        module = "cwbc.envs.registry"
     try:
         if module:  # "module:Name-v0" registers itself when the module is imported
             importlib.import_module(module)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cwbc.core.simulation import Transition
 from cwbc.envs import describe
-from cwbc.envs.locomotion import quiet_mujoco
 from cwbc.envs.observations import dtype, flatten, size
+from cwbc.envs.physics import quiet_mujoco
 from cwbc.system.errors import InputError, UnavailableError, unknown
 
 if TYPE_CHECKING:

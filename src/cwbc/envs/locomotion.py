@@ -3,48 +3,19 @@ environments, at the speed of the physics alone."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-import os
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import mujoco
 import numpy as np
-from mujoco.batch import Batch
 from numpy.typing import NDArray
 
 from cwbc.core.simulation import Transition
-
-Floats = NDArray[np.float64]
-
-_lock = threading.Lock()
-_inside = 0  # how many blocks of quiet_mujoco are active in all threads: the setting is the whole process's
-_before: Any = None
-
-
-@contextlib.contextmanager
-def quiet_mujoco() -> Iterator[None]:
-    """Suppress MuJoCo's warnings on the terminal and in MUJOCO_LOG.TXT; its errors still raise."""
-    global _inside, _before
-    with _lock:
-        if _inside == 0:
-            _before = mujoco.MjLogConfig.get()
-            silent = mujoco.MjLogConfig.get()
-            silent.logto_console = silent.logto_file = False
-            silent.set()
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _before.set()
+from cwbc.envs.physics import BatchedPhysics, Floats, quiet_mujoco
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,27 +61,20 @@ class Locomotion:
         assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
         with quiet_mujoco():
             model = mujoco.MjModel.from_xml_path(str(assets / robot.model))
-        self._robot = robot
-        # MuJoCo itself counts the cores of the whole machine, rather than those that this process may use.
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.batch = Batch(model, count, threads or cores)
+        self._robot, self.physics = robot, BatchedPhysics(model, count, threads)
+        self.substeps = robot.frame_skip
         self._initial = model.qpos0.copy()  # [position]
         self._duration = model.opt.timestep * robot.frame_skip
-        self._elapsed = np.zeros(count, np.int64)  # [episode]
-        # Views of the batch's state, so writing to them moves the robots.
-        self._positions: Floats = self.batch.bind("qpos")  # [episode, position]
-        self._velocities: Floats = self.batch.bind("qvel")  # [episode, velocity]
-        self._controls: Floats = self.batch.bind("ctrl")  # [episode, action]
         self.observation_size = model.nq - 1 + model.nv
         self.image_shape: tuple[int, ...] | None = None
         self.action_size = model.nu
-        low, high = model.actuator_ctrlrange.astype(np.float32).T
-        self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = (low, high)
+        self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = self.physics.action_bounds
 
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.floating[Any]]:
         """Reset the given episodes, each to the state of Gymnasium's `reset(seed=...)`."""
         noise = self._robot.reset_noise
-        positions, velocities = self._positions[episodes], self._velocities[episodes]  # copies
+        positions = np.empty((len(episodes), self.physics.model.nq))
+        velocities = np.empty((len(episodes), self.physics.model.nv))
         for position, velocity, seed in zip(positions, velocities, seeds, strict=True):
             generator = np.random.default_rng(seed)
             position[:] = self._initial + generator.uniform(-noise, noise, len(position))
@@ -118,30 +82,21 @@ class Locomotion:
                 velocity[:] = noise * generator.standard_normal(len(velocity))
             else:
                 velocity[:] = generator.uniform(-noise, noise, len(velocity))
-        with quiet_mujoco():
-            self.batch.reset(episodes, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
-            self._positions[episodes] = positions
-            self._velocities[episodes] = velocities
-            # The solver starts its next step from the accelerations computed here.
-            self.batch.forward(episodes)
-        self._elapsed[episodes] = 0
+        self.physics.reset(episodes, positions, velocities)
         return self._observe(positions, velocities)
 
     def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
         """Advance the given episodes by one step."""
         # Rows of float32 in C order: the control cost is summed in that precision, along that axis.
         actions = np.ascontiguousarray(actions, np.float32)
-        before = self._positions[episodes, 0]
-        self._controls[episodes] = actions
-        with quiet_mujoco():
-            self.batch.step(episodes, nstep=self._robot.frame_skip)
-        self._elapsed[episodes] += 1
-        positions, velocities = self._positions[episodes], self._velocities[episodes]
+        before = self.physics.positions[episodes, 0]
+        self.physics.step(episodes, actions, self.substeps)
+        positions, velocities = self.physics.positions[episodes], self.physics.velocities[episodes]
         progress = (positions[:, 0] - before) / self._duration
         costs = self._robot.control_cost * np.square(actions).sum(axis=1)
         healthy = self._healthy(positions, velocities)
         bonuses = self._robot.bonus * (healthy | self._robot.bonus_on_fall)
-        truncated = self._elapsed[episodes] >= self.horizon
+        truncated = self.physics.elapsed[episodes] >= self.horizon
         observations = self._observe(positions, velocities)
         return Transition(observations, progress + bonuses - costs, ~healthy, truncated)
 

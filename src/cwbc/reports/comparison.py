@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from cwbc.core.tasks import Task
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.dataset_charts import Histories
 from cwbc.reports.reliability_chart import reliability_chart
@@ -22,7 +21,7 @@ from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.finished import write_results
 from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS
-from cwbc.system.formatting import amount
+from cwbc.system.formatting import PERCENT, amount, percent
 
 NOTHING = "No policy to deploy: no return could be evaluated."
 _PICTURES = {
@@ -76,7 +75,7 @@ def comparison(
     remarks = [
         *sentences.estimated_in_words(methods),
         sentences.evaluated_in_words(seeds, episodes, spread),
-        _scale(dataset.task),
+        _scale(dataset),
     ]
     return ReportDocument(
         f"{dataset.name} – reliability report",
@@ -100,7 +99,11 @@ def training_warnings(methods: Methods) -> list[str]:
     return [f"{name}: {text}" for name, method in methods.items() for text in method.training_warnings]
 
 
-def _scale(task: Task) -> str:
+def _scale(dataset: DatasetSummary) -> str:
+    task = dataset.task
+    if dataset.counts_successes:
+        data = f"that of the dataset's episodes is {percent(dataset.mean_return)}"
+        return f"Every return in the dataset is 0 or 1: scores are success rates in{PERCENT}; {data}."
     if task.published:
         expert = amount(task.expert_score)
         if (target := amount(task.expert_return)) != expert:
@@ -117,7 +120,9 @@ def summary_table(methods: Methods) -> Table:
     scores, marks = scores_table(methods), next(iter(methods.values())).landmarks
     shown = {f"at {mark.label}": index for index, mark in enumerate(marks)}
     shown["OOD retention"] = len(marks) + 1  # after the best point
-    table = Table(caption=f"normalized scores, {meaning({len(each.scores) for each in methods.values()})}")
+    rates = next(iter(methods.values())).dataset.counts_successes
+    numbers = f"success rates in{PERCENT}" if rates else "normalized scores"
+    table = Table(caption=f"{numbers}, {meaning({len(each.scores) for each in methods.values()})}")
     table.add_column("method")
     for name in shown:
         table.add_column(name, justify="right")

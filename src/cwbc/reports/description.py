@@ -105,6 +105,10 @@ def _first(rows: Sequence[Row]) -> list[Row]:
 
 
 def _show_returns(d: DatasetStatistics, console: Console) -> None:
+    if d.returns.counts_successes:
+        successes = f"{d.returns.at_best:,} of {counted(d.episodes, 'episode')}"
+        _print(console, "returns  ", f"0 or 1; success rate {percent(d.returns.mean)} ({successes})")
+        return
     percentiles = d.returns.percentiles
     names = ["min", *(f"{at}{PERCENT}" for at, _ in percentiles[1:-1]), "best", "mean"]
     shown = _distinct(_formatter([value for _, value in percentiles]))

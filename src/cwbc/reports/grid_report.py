@@ -25,7 +25,7 @@ from cwbc.runs.finished import TrainingHistory
 from cwbc.runs.run_directory import PAGE, RunDirectory
 from cwbc.runs.tracking import parse_trackers
 from cwbc.system.errors import InputError
-from cwbc.system.formatting import listed, score, span
+from cwbc.system.formatting import PERCENT, listed, score, span
 
 FEW = 5  # seeds, below which bootstrap intervals are too narrow to call anything clear
 
@@ -225,6 +225,8 @@ def _remarks(evidence: Evidence, results: Results) -> list[str]:
 
 
 def _scale(evidence: Evidence) -> str:
+    if {each.dataset.counts_successes for each in evidence} == {True}:
+        return f"Every return in the data is 0 or 1: scores are success rates in{PERCENT}."
     own = [name for name, of in evidence.evaluated.items() if not next(iter(of.values())).task.published]
     if own and len(own) == len(evidence.evaluated):
         words = "There are no published reference returns: scores are relative to those of each dataset, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from cwbc.system.formatting import amount
 DOTS_PER_INCH = 200
 TINT = 0.16  # how much of a colour bands and shades have
 WIDTH, HEIGHT, LOWER = 9.0, 5.2, 1.2  # inches; LOWER for every further panel
+ABOVE = 5.0  # inches of another drawing
+Drawing = Callable[[Axes], None]
 _LINE_WIDTH = 1.9
 MARKERS = "osD^vPXh"
 INK, FAINT, GROUND, BARS = "#333333", "#8A8A8A", "#F4F4F2", "#9AA5B1"
@@ -52,8 +55,8 @@ def picture(chart: Chart, heading: str = "") -> bytes:
     return to_png(draw(chart, heading))
 
 
-def save(chart: Chart, path: Path) -> None:
-    """Write the chart to a file whose suffix says the format."""
+def save(chart: Chart, path: Path, above: Drawing | None = None) -> None:
+    """Write the chart to a file whose suffix says the format, below another drawing where there is one."""
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
         raise InputError(
@@ -61,7 +64,7 @@ def save(chart: Chart, path: Path) -> None:
         )
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "cwbc"}):  # the same names of elements every time
-        draw(chart).savefig(content, format=suffix[1:], metadata=_METADATA[suffix])
+        draw(chart, above=above).savefig(content, format=suffix[1:], metadata=_METADATA[suffix])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.getvalue())
 
@@ -84,12 +87,19 @@ def to_png(figure: Figure) -> bytes:
 
 
 @matplotlib.rc_context(_STYLE)
-def draw(chart: Chart, heading: str = "") -> Figure:
+def draw(chart: Chart, heading: str = "", above: Drawing | None = None) -> Figure:
     """The chart as a figure, a pair of axes for each of its panels."""
     lower = len(chart.panels) - 1
-    figure = blank((WIDTH, HEIGHT + LOWER * lower))
-    ratios = (4.5, *[1.0] * lower)
-    every = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+    height, ratios = HEIGHT + LOWER * lower, (4.5, *[1.0] * lower)
+    if above is None:
+        figure = blank((WIDTH, height))
+        every = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+    else:
+        figure = blank((WIDTH, ABOVE + height))
+        grid = figure.add_gridspec(2, 1, height_ratios=(ABOVE, height))
+        above(figure.add_subplot(grid[0]))
+        panels = grid[1].subgridspec(len(ratios), 1, height_ratios=ratios)
+        every = panels.subplots(sharex=True, squeeze=False)[:, 0]
     for axes, panel in zip(every, chart.panels, strict=True):
         _panel(axes, panel, chart)
     _scale(every[-1], "x", chart.across, 7)

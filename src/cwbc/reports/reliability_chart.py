@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import DATASET, Axis, Chart, Curve, Panel, Shade, Stairs, padded
 from cwbc.reports.method_styles import looks_of
 from cwbc.results.evaluated import Methods
-from cwbc.results.intervals import band, bands
-from cwbc.system.formatting import listed, score
+from cwbc.results.intervals import Array, Ends, band, bands, clipped
+from cwbc.system.formatting import PERCENT, listed, score
 
 
 def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | None = None) -> Chart:
@@ -27,8 +28,8 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     kind = "estimated" if dataset.is_estimated else "achieved"
     achieved = Panel(
         Axis(f"{kind} return", limits=limits),
-        [Curve(sweep.method, sweep.targets, *band(sweep.means)) for sweep in sweeps],
-        right=Axis("normalized score", limits=(low, high), written=lambda value: f"score {score(value)}"),
+        [Curve(sweep.method, sweep.targets, *_band(sweep.means, dataset)) for sweep in sweeps],
+        right=_right(dataset, (low, high)),
         diagonal=f"{kind} = target",
     )
     counts = dataset.histogram_counts
@@ -53,3 +54,15 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
         [Shade(dataset.best, name="out-of-distribution")],
         f"{dataset.name}-reliability",
     )
+
+
+def _band(means: Array, dataset: DatasetSummary) -> Ends:
+    found = band(means)
+    return clipped(found, 0, 1) if dataset.counts_successes else found
+
+
+def _right(dataset: DatasetSummary, limits: tuple[float, float]) -> Axis:
+    """The axis of the scores."""
+    if dataset.counts_successes:
+        return Axis("success rate, %", limits=limits, written=lambda value: f"{score(value)}{PERCENT}")
+    return Axis("normalized score", limits=limits, written=lambda value: f"score {score(value)}")

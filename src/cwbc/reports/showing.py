@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import Chart
 from cwbc.reports.method_styles import looks_of
 from cwbc.reports.reliability_chart import reliability_chart
@@ -17,7 +18,7 @@ from cwbc.results.evaluated import EvaluatedMethod, Methods
 from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import same_targets
 from cwbc.results.sweeps import same_target
-from cwbc.system.formatting import amount, percent, retention_percent
+from cwbc.system.formatting import PERCENT, amount, percent, retention_percent
 
 
 class Score(NamedTuple):
@@ -82,7 +83,8 @@ def expert_table(
         summed += _quality_averages(rows) if by_quality else []
         summed += [_wins(rows, [*labels, *others], wins_over, theirs)] if wins_over else []
         summed.append(_averages("average", rows))
-    title = f"Scores at {evidence.near.phrase}" + (", the paper's beside ours" if published else "")
+    numbers = scores_in_words(each.dataset for each in evidence)
+    title = f"{numbers} at {evidence.near.phrase}" + (", the paper's beside ours" if published else "")
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 
@@ -101,7 +103,14 @@ def landmark_table(evidence: Evidence) -> ReportTable:
             targets = (each.dataset.best, each.task.expert_return, each.task.far_return)[-len(names) :]
             cells = [*(cell_at(each, target) for target in targets), TableCell(each.top)]
             rows.append(TableRow(label, [*cells, TableCell(each.retention)], group=dataset))
-    return ReportTable("method", columns, rows, title="Scores at the named targets", groups="dataset")
+    title = f"{scores_in_words(each.dataset for each in evidence)} at the named targets"
+    return ReportTable("method", columns, rows, title=title, groups="dataset")
+
+
+def scores_in_words(datasets: Iterable[DatasetSummary]) -> str:
+    """What the scores on all of these are called."""
+    rates = {dataset.counts_successes for dataset in datasets} == {True}
+    return f"Success rates in{PERCENT}" if rates else "Scores"
 
 
 def curves(evidence: Evidence) -> list[Chart]:
@@ -178,7 +187,8 @@ def scores_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:
         cells = [TableCell(*metrics[key], note=notes.get(key, "")) for key in keys]
         rows.append(TableRow(name, cells, name, () if method.sweep.takes_target else ("without a target",)))
     looks = looks_of(list(methods), names)
-    return ReportTable("method", [*columns, *over_all], rows, looks, title="Scores at the named targets")
+    title = f"{scores_in_words(each.dataset for each in methods.values())} at the named targets"
+    return ReportTable("method", [*columns, *over_all], rows, looks, title=title)
 
 
 def targets_table(methods: Methods, names: Sequence[str] = ()) -> ReportTable:

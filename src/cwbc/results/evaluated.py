@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cwbc.core.tasks import Landmark, Task, landmarks
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.estimates import Estimates
-from cwbc.results.intervals import NORMAL, Array, Estimate, finite, interval, student_t
+from cwbc.results.intervals import NORMAL, Array, Estimate, clipped, finite, interval, student_t
 from cwbc.results.sweeps import Sweep, is_beyond
 from cwbc.system.formatting import amount
 
@@ -43,11 +43,16 @@ def retention(scores: Array, far: int) -> Estimate:
     def ratio(some: Array) -> Array:
         # The best point is found again for every set of seeds, so its choice counts in the interval.
         achieved = some.mean(axis=0)
-        return np.asarray(achieved[far] / achieved[best_point(some)])
+        return _fraction(achieved[far], achieved[best_point(some)])
 
     value, low, high = interval(scores, ratio)
     # The far target is on the curve, so retention is at most 1; the interval does not extend below 0.
     return Estimate.of((value, np.maximum(low, np.minimum(value, 0.0)), np.minimum(high, 1.0)))
+
+
+def _fraction(number: np.float64, whole: np.float64) -> Array:
+    """NaN of 0: where one seed alone succeeds, the others achieve nothing at all without it."""
+    return np.asarray(number / whole if whole else math.nan)
 
 
 def calibration_error(scores: Array, targets: Array) -> Estimate:
@@ -68,7 +73,7 @@ def monotonicity(scores: Array) -> Estimate:
     def without_loss(scores: Array) -> Array:
         achieved = scores.mean(axis=0)
         best, loss = achieved.max(), (np.maximum.accumulate(achieved) - achieved).max()
-        return np.asarray((best - loss) / best)
+        return _fraction(best - loss, best)
 
     # Scores may be negative, so that the loss may exceed the best point.
     return Estimate.of(np.clip(interval(scores, without_loss), 0.0, 1.0))
@@ -176,7 +181,10 @@ class EvaluatedMethod:
     @functools.cached_property
     def points(self) -> list[CurvePoint]:
         """The curve with its intervals over seeds."""
-        numbers = zip(*interval(self.sweep.means), *interval(self.scores), strict=True)
+        returns, scores = interval(self.sweep.means), interval(self.scores)
+        if self.dataset.counts_successes:
+            returns, scores = clipped(returns, 0, 1), clipped(scores, 0, 100)
+        numbers = zip(*returns, *scores, strict=True)
         targets = zip(self.sweep.targets.tolist(), numbers, strict=True)
         return [CurvePoint(target, Estimate.of(of[:3]), Estimate.of(of[3:])) for target, of in targets]
 

@@ -77,6 +77,12 @@ def interval(samples: Array, statistic: Callable[[Array], Array] = lambda some: 
     return value, np.minimum(value, value - bias) - reach, np.maximum(value, value - bias) + reach
 
 
+def clipped(ends: Ends, low: float, high: float) -> Ends:
+    """A statistic that cannot leave a range, with an interval that does not either."""
+    value, lower, upper = ends
+    return value, np.clip(lower, low, high), np.clip(upper, low, high)
+
+
 def band(samples: Array) -> Ends:
     """The mean over seeds and the band of a chart: the interval, or the range of two seeds."""
     if len(samples) != 2:

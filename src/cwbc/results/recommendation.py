@@ -16,7 +16,7 @@ import numpy as np
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import CurvePoint, EvaluatedMethod, Methods
 from cwbc.results.intervals import LEAST
-from cwbc.results.sweeps import is_beyond
+from cwbc.results.sweeps import is_beyond, same_target
 from cwbc.system.formatting import PERCENT, amount, listed, percent, retention_percent, score
 
 CLOSE = 5.0  # points of score that a target within the data, or a more reliable method, may cost
@@ -41,18 +41,22 @@ class Recommendation:
     caveats: tuple[str, ...]
     estimated: bool = False  # the returns are, without a simulator
     supported: tuple[float, float] | None = None  # targets that data or evaluation support; None: no target
+    is_rate: bool = False  # whether returns are 0 or 1, and their means success rates
 
     def sentence(self) -> str:
         """Method, target, expected return and its interval."""
         target, (value, low, high), scored = self.point
         given = ", without a target" if math.isnan(target) else f" with target return {amount(target)}"
+        written = percent if self.is_rate else amount
         known = math.isfinite(low + high)
-        interval = f", 95{PERCENT} interval {amount(low)} to {amount(high)}" if known else ""
-        achieved = f"{amount(value)}{interval} (score {score(scored.value)})"
+        interval = f", 95{PERCENT} interval {written(low)} to {written(high)}" if known else ""
+        achieved = f"{written(value)}{interval}"
+        achieved += "" if self.is_rate else f" (score {score(scored.value)})"
         if not self.deploy:
-            return f"No policy to deploy. The best one, {self.method}{given}, achieves {achieved}."
+            rate = "a success rate of " if self.is_rate else ""
+            return f"No policy to deploy. The best one, {self.method}{given}, achieves {rate}{achieved}."
         kind = "estimated" if self.estimated else "expected"
-        return f"Use {self.method}{given}: {kind} return {achieved}."
+        return f"Use {self.method}{given}: {kind} {'success rate' if self.is_rate else 'return'} {achieved}."
 
     def to_json(self) -> dict[str, Any]:
         """For summary.json."""
@@ -68,7 +72,7 @@ class Recommendation:
 def recommend(methods: Methods) -> Recommendation | None:
     """The method and target to deploy; None where no return was evaluated."""
     known = {name: [each for each in of.points if each.score.is_known] for name, of in methods.items()}
-    points = {name: _point(curve, methods[name].dataset.best) for name, curve in known.items() if curve}
+    points = {name: _point(curve, methods[name].dataset) for name, curve in known.items() if curve}
     if not points:
         return None
     name = _most_reliable(points, methods)
@@ -89,16 +93,22 @@ def recommend(methods: Methods) -> Recommendation | None:
     # Worse than the data on average, beyond seed noise.
     high = point.score.high if math.isfinite(point.score.high) else _score(point) + CLOSE
     supported = _supported(point, curve, method) if method.sweep.takes_target else None
-    return Recommendation(name, point, high >= mean, tuple(caveats), dataset.is_estimated, supported)
+    rates = dataset.counts_successes
+    return Recommendation(name, point, high >= mean, tuple(caveats), dataset.is_estimated, supported, rates)
 
 
-def _point(curve: Sequence[CurvePoint], best: float) -> CurvePoint:
-    """The point to act at: the best one up to the dataset's best return, unless higher targets do better."""
+def _point(curve: Sequence[CurvePoint], dataset: DatasetSummary) -> CurvePoint:
+    """The point to act at: the best one up to the dataset's best return, unless higher targets do better.
+
+    Where a return is a success or a failure, the target is success, unless that is clearly worse.
+    """
+    best = dataset.best
     top = max(curve, key=_score).score
     enough = min(top.value - CLOSE, top.low if math.isfinite(top.low) else top.value)
     good = [point for point in curve if _score(point) >= enough]
     if within := [point for point in good if not is_beyond(point.target, best)]:
-        return max(within, key=_score)
+        successes = [point for point in within if same_target(point.target, best)]
+        return successes[0] if dataset.counts_successes and successes else max(within, key=_score)
     return min(good, key=lambda point: point.target)
 
 
@@ -172,7 +182,8 @@ def _of_rivals(name: str, points: Points, methods: Methods) -> list[str]:
     caveats = []
     if overlapping := [other for other, point in others.items() if point.score.overlaps(mine)]:
         those = "that" if len(overlapping) == 1 else "those"
-        named = listed([f"{other} ({amount(points[other].achieved.value)})" for other in overlapping])
+        written = percent if methods[name].dataset.counts_successes else amount
+        named = listed([f"{other} ({written(points[other].achieved.value)})" for other in overlapping])
         caveats.append(f"Inconclusive: its 95{PERCENT} interval overlaps with {those} of {named}.")
     if higher := [other for other, point in others.items() if _score(point) > mine.value]:
         named = listed([f"{other} {_retention_in_words(methods[other])}" for other in higher])
@@ -201,7 +212,8 @@ def _of_the_target(point: CurvePoint, curve: Sequence[CurvePoint], method: Evalu
 
 def _of_a_flat_curve(within: Sequence[CurvePoint], method: EvaluatedMethod) -> list[str]:
     error = method.metrics["calibration_error"].value
-    if len(within) < 2 or math.isnan(error):
+    # Nobody wants failures: a policy that succeeds whatever its target is none to warn of.
+    if len(within) < 2 or math.isnan(error) or method.dataset.counts_successes:
         return []
     targets = [each.target for each in within]
     low, high = min(within, key=_score), max(within, key=_score)
