@@ -7,7 +7,7 @@ import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,16 +111,36 @@ def read_npz(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
         return assemble(table, path.stem, options, progress)
 
 
+class ArrayHeader(NamedTuple):
+    """What stands before the values of an array in NumPy's format."""
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+    size: int  # bytes of the header
+
+    @property
+    def row_size(self) -> int:
+        """The bytes of a row."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+
+def read_header(file: IO[bytes] | io.BufferedIOBase) -> ArrayHeader:
+    """The header at the start of a file; the place in the file is undefined afterwards."""
+    start = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
+    first = np.lib.format.read_magic(start) == (1, 0)  # of versions that differ in the header's length
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    return ArrayHeader(*read(start), start.tell())
+
+
 class _ArrayInArchive:
     """An array of an NPZ file, whose values are read when they are needed."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
         self._archive, self._name = archive, name
         with archive.open(name) as file:
-            start = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
-        first = np.lib.format.read_magic(start) == (1, 0)  # of versions that differ in the header's length
-        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-        self.shape, _, self.dtype = read(start)
+            header = read_header(file)
+        self.shape, self.dtype = header.shape, header.dtype
 
     def astype(self, dtype: type) -> NDArray[Any]:
         return self[()].astype(dtype)
