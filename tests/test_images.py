@@ -41,6 +41,10 @@ def test_an_npz_of_images_becomes_a_policy_that_is_evaluated(tmp_path: Path) -> 
     policy, environment = cwbc.Policy.load(tmp_path / "policy.safetensors"), Pixels()
     policy.begin(high)
     observation, _ = environment.reset(seed=0)
+    first = policy.act(observation[..., 0])  # an image of one channel may come without it
+    policy.begin(high)
+    assert policy.act(observation) == first
+    policy.begin(high)
     reward, earned = None, 0.0
     for _ in range(HORIZON):
         observation, reward, *_ = environment.step(int(policy.act(observation, reward)))
