@@ -39,7 +39,8 @@ IMAGES = dataclasses.replace(
     method=with_cloning(RVS.method, encoder=Convolutions((8,), (3,), (1,))),
     observations=Image(10, 10, 1, stack=2),
 )
-SPECS = pytest.mark.parametrize("spec", [RVS, DT, IMAGES], ids=["rvs", "dt", "images"])
+CLIPPED = dataclasses.replace(IMAGES, clipped_rewards=True)
+SPECS = pytest.mark.parametrize("spec", [RVS, DT, CLIPPED], ids=["rvs", "dt", "images"])
 
 
 @SPECS
@@ -103,3 +104,13 @@ def test_only_numbers_differ_between_specifications_of_one_form() -> None:
 @pytest.mark.parametrize(("name", "steps"), [("rvs", 1), ("dt", 20)])
 def test_only_a_transformer_remembers_more_than_one_step(name: str, steps: int) -> None:
     assert PolicySpec.fit(tiny(name), toy_data(), Training()).memory == steps
+
+
+def test_rewards_are_clipped_where_those_of_the_data_are() -> None:
+    rewards = np.array([-7.0, -0.5, 0.0, 25.0])
+    np.testing.assert_array_equal(IMAGES.remaining_after(np.full(4, 90.0), rewards), [97, 90.5, 90, 65])
+    np.testing.assert_array_equal(CLIPPED.remaining_after(np.full(4, 90.0), rewards), [91, 90.5, 90, 89])
+    assert "clipped_rewards" not in IMAGES.to_json()  # as in files of earlier versions
+    assert CLIPPED.form == IMAGES.form  # one compiled program
+    data = toy_data()
+    assert PolicySpec.fit(tiny("rvs"), data.with_clipped_rewards(), Training()).clipped_rewards

@@ -181,6 +181,26 @@ def test_exports_of_the_command_line_read_back_the_same(format: str, to: str) ->
     assert (back.has_images, back.observation_names) == (True, ())
 
 
+@pytest.mark.parametrize(("format", "to"), [("minari", "again-v0"), ("hdf5", "again.hdf5")])
+def test_clipped_rewards_stay_known(format: str, to: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written("npz", **arrays())
+    assert run("data", "import", path, "--name=clipped", "--clip-rewards") == 0
+    assert "rewards are clipped to [-1, 1], and target returns are sums of" in capsys.readouterr().err
+    data = load("clipped")
+    assert data.content_hash == images().with_clipped_rewards().content_hash
+    assert (data.clipped_rewards, load(path).clipped_rewards) == (True, False)
+    assert run("data", "export", "clipped", f"--format={format}", f"--to={to}") == 0
+    assert load(to).content_hash == data.content_hash
+
+
+def test_a_damaged_flag_of_clipped_rewards_does_no_harm() -> None:
+    for value in ("yes", np.float32(1), np.array([1, 1]), np.uint8(2)):
+        hdf5.write(Path("clipped.hdf5"), images().with_clipped_rewards())
+        with h5py.File("clipped.hdf5", "a") as file:
+            file.attrs["clipped_rewards"] = value
+        assert not load("clipped.hdf5").clipped_rewards
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_export_to_minari_loses_no_detail(channels: int) -> None:
     frames = np.random.default_rng(0).integers(0, 256, (6, 32, 32, channels), dtype=np.uint8)

@@ -29,7 +29,7 @@ from cwbc.core.methods import Training
 from cwbc.core.networks import MLP
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.runs.export import checking, numpy_file, numpy_policy, onnx_file
+from cwbc.runs.export import checking, description, numpy_file, numpy_policy, onnx_file
 from cwbc.runs.export.checking import Stepper
 from cwbc.runs.export.graph import Graph, Value
 from cwbc.runs.export.jaxprs import traced
@@ -99,6 +99,31 @@ def test_episodes_with_clocks_of_their_own_equal_those_of_the_policy(name: str, 
             np.testing.assert_allclose(actions, np.stack(taken), rtol=1e-5, atol=2e-5, err_msg=runtime)
             np.testing.assert_array_equal(states[runtime][:, 1], state[:, 1] + 1)
     assert list(runtimes) == ["NumPy", "ONNX Runtime"]
+
+
+def test_clipped_rewards_are_subtracted() -> None:
+    original = policy("rvs")
+    clipped = Policy(dataclasses.replace(original.spec, clipped_rewards=True), original.parameters)
+    assert (
+        description(clipped, 1.0)["clipped_rewards"],
+        "clipped_rewards" in description(original, 1.0),
+    ) == (
+        True,
+        False,
+    )
+    original.begin(TARGETS)
+    clipped.begin(TARGETS)
+    runtimes, states = steppers(Step.of(clipped.spec, clipped.parameters)), dict[str, Any]()
+    for t, seen in enumerate(observations("continuous", 3)):
+        raw = np.array([25.0, -7.0, 0.5])
+        expected = original.act(seen, raw.clip(-1, 1) if t else None)
+        np.testing.assert_array_equal(clipped.act(seen, raw if t else None), expected)
+        for runtime, function in runtimes.items():
+            state = states.get(runtime, np.array([[target, 0.0] for target in TARGETS]))
+            actions, states[runtime] = function(seen, raw, state)
+            np.testing.assert_allclose(actions, expected, rtol=1e-5, atol=2e-5, err_msg=runtime)
+    for state in states.values():
+        np.testing.assert_array_equal(state[:, 0], np.array(TARGETS) - 2 * np.array([1, -1, 0.5]))
 
 
 def test_convolutions_as_traced_on_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:

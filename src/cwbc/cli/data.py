@@ -61,6 +61,8 @@ class TableOptions:
     """H, the most steps that an episode can have (default: the environment's, or the longest episode)."""
     action_count: Whole = None
     """Number of discrete actions (default: the highest one seen, and one more)."""
+    clip_rewards: Flag = False
+    """Clip rewards to [-1, 1], those of the data and those that a policy receives while it acts."""
     max_gigabytes: Annotated[float | None, arg(help_behavior_hint="")] = None
     """Memory that the file may expand to (default: 1, or 256 times its size)."""
 
@@ -323,6 +325,8 @@ def _read(path: str, table: TableOptions, session: Session) -> Recording:
     options = table.options
     with session.reading(path) as update:
         recording = read(path, table.env, options, limit, count, update, table.max_gigabytes)
+    if table.clip_rewards:
+        recording = dataclasses.replace(recording, data=recording.data.with_clipped_rewards())
     return compatibility.fitted(recording)
 
 
@@ -336,6 +340,8 @@ def _show_columns(recording: Recording, session: Session) -> None:
         session.say(f"actions from {_some(data.action_names)}{choices}")
     if origin.step_name not in (None, "step"):
         session.say(f"steps in the order of {origin.step_name}")
+    if data.clipped_rewards:
+        session.say("rewards are clipped to [-1, 1], and target returns are sums of clipped rewards")
     if origin.ignored:
         session.say(f"not used: {_some(origin.ignored)}")
 

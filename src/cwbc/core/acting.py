@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
@@ -38,11 +37,6 @@ class History:
             timesteps=np.zeros(shape, np.int32),
             frames=np.zeros(frames, space.dtype) if space.is_stacked else None,
         )
-
-
-def remaining_after(remaining: NDArray[np.float64], rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The return-to-go that remains of targets after rewards; in evaluations and in deployment alike."""
-    return remaining - rewards
 
 
 def act(

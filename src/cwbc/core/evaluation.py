@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.core.acting import History, act, remaining_after
+from cwbc.core.acting import History, act
 from cwbc.core.device import on_cpu, over_seeds
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
@@ -46,10 +46,10 @@ class Rollouts:
         """Store the first observations; simulators may flatten images."""
         self.observations[rows] = observations.reshape(self.observations[rows].shape)
 
-    def record(self, rows: NDArray[np.int64], outcome: Transition) -> None:
+    def record(self, spec: PolicySpec, rows: NDArray[np.int64], outcome: Transition) -> None:
         """Update the episodes that were stepped."""
         self.reset(rows, outcome.observations)
-        self.remaining[rows] = remaining_after(self.remaining[rows], outcome.rewards)
+        self.remaining[rows] = spec.remaining_after(self.remaining[rows], outcome.rewards)
         self.returns[rows] += outcome.rewards
         self.lengths[rows] += 1
         self.running[rows] = ~(outcome.terminated | outcome.truncated)
@@ -143,7 +143,7 @@ def _run(parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progr
         under_way = collections.deque(begin(part) for part in parts)
         while under_way:
             part, own, outcome = under_way.popleft()
-            rollouts.record(own, outcome())
+            rollouts.record(part.spec, own, outcome())
             progress(part.timestep)
             # Finished episodes leave the batch: they cost no more simulation.
             if rollouts.running[own].any() and part.timestep < simulator.horizon:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.core.holdout import split
-from cwbc.core.methods import Method, Training, method_from_json, to_json
+from cwbc.core.methods import Method, Training, method_from_json, to_json_fields
 from cwbc.core.spaces import (
     ActionSpace,
     Continuous,
@@ -34,6 +34,7 @@ class PolicySpec:
     actions: ActionSpace
     horizon: int  # H
     context: int  # K
+    clipped_rewards: bool = dataclasses.field(default=False, metadata={"added": True})  # those of the data
 
     @classmethod
     def fit(cls, method: Method, data: Trajectories, training: Training) -> PolicySpec:
@@ -43,17 +44,23 @@ class PolicySpec:
         data = split(data, training.holdout).training
         space = observation_space(data, training.frame_stack)
         fitted = method.fit(data)
-        return cls(fitted, space, action_space(data), data.horizon, training.context)
+        sizes = data.horizon, training.context
+        return cls(fitted, space, action_space(data), *sizes, data.clipped_rewards)
 
     @property
     def form(self) -> PolicySpec:
         """The static part of a compiled program, in which numbers of method and data do not matter."""
-        return dataclasses.replace(self, method=self.method.form, observations=self.observations.form)
+        method, observations = self.method.form, self.observations.form
+        return dataclasses.replace(self, method=method, observations=observations, clipped_rewards=False)
 
     @property
     def memory(self) -> int:
         """How many steps acting has to remember."""
         return self.context if self.method.learner.looks_back else 1
+
+    def remaining_after(self, remaining: Any, rewards: Any) -> Any:
+        """The return-to-go that remains of targets after rewards, which are clipped where the data's are."""
+        return remaining - (rewards.clip(-1, 1) if self.clipped_rewards else rewards)
 
     def standardized(
         self, returns_to_go: NDArray[np.float64], timesteps: int | NDArray[np.integer[Any]]
@@ -63,8 +70,7 @@ class PolicySpec:
         return np.asarray(self.method.learner.standardized(returns_to_go, now, self.horizon), np.float32)
 
     def to_json(self) -> dict[str, Any]:
-        fields = dataclasses.fields(self)
-        return {field.name: to_json(getattr(self, field.name)) for field in fields}
+        return to_json_fields(self)
 
     @classmethod
     def from_json(cls, value: Any, place: str = "design") -> PolicySpec:
@@ -75,10 +81,16 @@ class PolicySpec:
             raise InputError(f"{place}.method.condition lacks numbers that are fitted to the data")
         for name in ("horizon", "context"):  # timesteps and indices have 32 bits
             require(1 <= fields[name] < 2**31, f"{place}.{name}", fields[name], f"1 to {2**31 - 1:,}")
-        return cls(method, *(fields[name] for name in ("observations", "actions", "horizon", "context")))
+        return cls(**{**fields, "method": method})
 
 
-class _Fields(TypedDict):
+class _Added(TypedDict, total=False):
+    """What specifications of earlier versions do not have."""
+
+    clipped_rewards: bool
+
+
+class _Fields(_Added):
     """A specification as to_json writes it."""
 
     method: dict[str, Any]

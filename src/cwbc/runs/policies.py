@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cwbc.core.acting import History, act, act_each, remaining_after
+from cwbc.core.acting import History, act, act_each
 from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import to_json
@@ -198,9 +198,10 @@ class Policy:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._shape}")
         if rewards is not None:
             rewards = np.where(goes_on, rewards.reshape(-1), 0.0)
-        if rewards is None or not fit(rewards) or not fit(remaining_after(self._remaining, rewards)):
+            remaining = self.spec.remaining_after(self._remaining, rewards)
+        if rewards is None or not fit(rewards) or not fit(remaining):
             raise InputError(f"a reward is a finite number; got {reward!r:.60}")
-        self._remaining = remaining_after(self._remaining, rewards)
+        self._remaining = remaining
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything that acting needs to one file."""

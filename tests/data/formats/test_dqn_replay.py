@@ -86,6 +86,12 @@ def test_episodes_are_cut_at_the_terminals_of_each_checkpoint(folder: Path) -> N
     )
 
 
+def test_rewards_are_known_to_be_clipped_unless_they_are_not(folder: Path) -> None:
+    assert load(folder).clipped_rewards
+    (folder / name("reward", 1)).write_bytes(packed(np.full(STEPS, 25.0)))
+    assert not load(folder).clipped_rewards
+
+
 @pytest.mark.parametrize(
     ("options", "lengths"),
     [

@@ -60,16 +60,18 @@ def read(path: Path, options: ReplayOptions, progress: Progress | None = None) -
     ends = np.cumsum(finished)
     for each, end, count in zip(checkpoints, ends, finished, strict=True):
         each.arrays["observation"].read_into(observations[end - count : end], each.steps, report)
+    rewards = _joined(checkpoints, finished, "reward").astype(np.float32)
     lengths = np.concatenate([np.diff(last, prepend=-1) for last in lasts])
     data = Trajectories(
         name=contained(path.resolve().name),
         observations=observations,
         actions=_joined(checkpoints, finished, "action").clip(-1, 2**31 - 1).astype(np.int32),
-        rewards=_joined(checkpoints, finished, "reward").astype(np.float32),
+        rewards=rewards,
         starts=np.cumsum(lengths) - lengths,
         lengths=lengths,
         terminated=np.ones(len(lengths), bool),
         unfinished_steps=sum(each.steps for each in checkpoints) - total,
+        clipped_rewards=bool((np.abs(rewards) <= 1).all()),  # as DQN stores them
     )
     labels = [
         f"{episode} of checkpoint {each.number}"

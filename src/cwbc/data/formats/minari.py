@@ -112,6 +112,7 @@ def _read(path: Path, source: str, name: str | None) -> Recording:
         environment=environment if isinstance(environment, str) and ":" not in environment else None,
         time_limit=limit if isinstance(limit, int) and limit > 0 else None,
         action_count=int(action_space.n) if discrete else None,
+        clipped_rewards=metadata.get("clipped_rewards") is True,
         observation_names=() if observations.is_image(space) else observations.names(space),
     )
     issues = []
@@ -266,6 +267,7 @@ def _write(data: Trajectories, path: Path, dataset_id: str) -> None:
             f"(content hash {data.content_hash}). "
             "The observation after the last action of an episode is not in the logs: the last one is "
             "repeated.",
+            **({"clipped_rewards": True} if data.clipped_rewards else {}),
         }
     )
     storage.update_episodes(_buffers(data))

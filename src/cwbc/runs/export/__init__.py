@@ -81,6 +81,7 @@ def description(policy: Policy, target: float | None) -> dict[str, Any]:
         "context": spec.memory,
         "observation": {"shape": list(spec.observations.shape), "values": spec.observations.values},
         "actions": {"kind": "discrete" if is_discrete else "continuous", **dataclasses.asdict(spec.actions)},
+        **({"clipped_rewards": True} if spec.clipped_rewards else {}),
         "cwbc_version": cwbc.__version__,
         **policy.about,
     }
