@@ -181,7 +181,7 @@ def received_by_hand(spec: PolicySpec) -> NDArray[np.uint8]:
 @NAMES
 def test_acting_equals_the_training_pass_on_the_same_frames(name: str) -> None:
     spec = specified(name, Training(context=HORIZON, frame_stack=2))
-    policy, learner = Policy(spec, random_parameters(spec, 1)), cloning(spec.method)
+    policy, learner = Policy(spec, random_parameters(spec, 1)).acting("greedy"), cloning(spec.method)
     frames = DATA.observations[:HORIZON]
     policy.begin(2.0)
     for t in range(HORIZON):
@@ -231,7 +231,7 @@ def learned(name: str, frame_stack: int) -> Policies:
         steps=600 if name == "dt" else 800, batch_size=32, context=HORIZON, frame_stack=frame_stack
     )
     sizes = {"width": 32, "layers": 2 if name == "dt" else 1, "dropout": 0.0, "learning_rate": 1e-3}
-    return train(DATA, tiny(name, **sizes, **OPTIONS), settings, (0, 1))
+    return train(DATA, tiny(name, **sizes, **OPTIONS), settings, (0, 1)).acting("greedy")
 
 
 def achieved(policies: Policies, target: float, one_at_a_time: bool = False) -> NDArray[np.float64]:
@@ -291,8 +291,8 @@ def test_frames_that_are_no_bytes_are_refused() -> None:
         frame[2, 3, 0] = value
         with pytest.raises(InputError, match=rf"bytes, 0 to 255; got {value} at \[2, 3, 0\]"):
             policy.act(frame)
-    with pytest.raises(InputError, match=r"shape \(10, 10\); expected \(10, 10, 1\)"):
-        policy.act(np.zeros((SIDE, SIDE)))
+    with pytest.raises(InputError, match=r"shape \(10, 9\); expected \(10, 10, 1\)"):
+        policy.act(np.zeros((SIDE, SIDE - 1)))
     policy.act(np.full((SIDE, SIDE, 1), 255))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import changed
+from pixels import pixel_data
 from toys import tiny, toy_data, with_cloning
 
 from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
@@ -114,3 +115,22 @@ def test_rewards_are_clipped_where_those_of_the_data_are() -> None:
     assert CLIPPED.form == IMAGES.form  # one compiled program
     data = toy_data()
     assert PolicySpec.fit(tiny("rvs"), data.with_clipped_rewards(), Training()).clipped_rewards
+
+
+def test_actions_are_sampled_by_default_where_observations_are_images() -> None:
+    training = Training(context=4)
+    pixels = PolicySpec.fit(tiny("rvs"), pixel_data(10), training)
+    numbers = PolicySpec.fit(tiny("rvs"), toy_data(discrete=True), training)
+    continuous = PolicySpec.fit(tiny("rvs"), toy_data(), training)
+    assert [spec.sampled for spec in (pixels, numbers, continuous)] == [True, False, False]
+    assert PolicySpec.from_json(json.loads(json.dumps(pixels.to_json()))) == pixels
+    assert "sampled" not in numbers.to_json()  # as in files of earlier versions
+    assert numbers.acting("sampled").sampled
+    assert not pixels.acting("greedy").sampled
+    assert (pixels.acting(None), numbers.acting(None)) == (pixels, numbers)
+    with pytest.raises(InputError, match="rvs has no distribution to sample actions from; only cloned"):
+        continuous.acting("sampled")
+    with pytest.raises(InputError, match="unknown choice of actions 'random'; known: greedy, sampled"):
+        pixels.acting("random")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"design: rvs\+cwbc has no distribution"):
+        PolicySpec.from_json({**RVS.to_json(), "sampled": True})

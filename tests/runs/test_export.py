@@ -53,7 +53,7 @@ def policy(name: str, data: str = "continuous") -> Policy:
     options = {"critic_width": 16, "candidates": 8} if "+q" in name else {}
     method = METHOD if name == "fitted-q" else tiny(name, **options)
     spec = PolicySpec.fit(method, DATA[data], Training(context=CONTEXT, frame_stack=2))
-    return Policy(spec, random_parameters(spec, 7), {"dataset": data, "best_return": 5.0})
+    return Policy(spec, random_parameters(spec, 7), {"dataset": data, "best_return": 5.0}).acting("greedy")
 
 
 def steppers(step: Step) -> dict[str, Stepper]:
@@ -222,6 +222,19 @@ def test_images_and_discrete_actions_in_numpy(tmp_path: Path) -> None:
         assert action == original.act(seen[t], 0.5 if t else None)
     with pytest.raises(ValueError, match="an observation is bytes, 0 to 255"):
         found.act(seen[0] - 300, 0.5)
+
+
+def test_sampled_actions_are_greedy_in_files(tmp_path: Path) -> None:
+    greedy = policy("rvs", "pixels")
+    sampled = greedy.acting("sampled")
+    sampled.export(tmp_path / "policy.npz", "numpy", 2.0)
+    found = numpy_policy.Policy.load(tmp_path / "policy.npz")
+    assert found.about["actions"] == {"kind": "discrete", "choice": "greedy", "size": 2}
+    assert sampled.spec.sampled  # as before
+    for each in (greedy, found):
+        each.begin(2.0)
+    for t, seen in enumerate(observations("pixels")[:, 0]):
+        assert found.act(seen, 0.5 if t else None) == greedy.act(seen, 0.5 if t else None)
 
 
 def test_mistakes_in_numpy_are_errors(tmp_path: Path) -> None:

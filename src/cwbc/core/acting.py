@@ -23,6 +23,7 @@ class History:
     returns_to_go: Any  # [episode, memory], standardized
     timesteps: Any  # [episode, memory]
     frames: Any  # [episode, frame, height, width, channel] of images, the last of each episode
+    keys: Any = None  # [episode, 2] uint32, with which actions are sampled; None: they are greedy
 
     @classmethod
     def empty(cls, spec: PolicySpec, episodes: int) -> History:
@@ -36,7 +37,12 @@ class History:
             returns_to_go=np.zeros(shape, np.float32),
             timesteps=np.zeros(shape, np.int32),
             frames=np.zeros(frames, space.dtype) if space.is_stacked else None,
+            keys=np.zeros((episodes, 2), np.uint32) if spec.sampled else None,
         )
+
+    def keys_at(self, step: jax.Array) -> jax.Array:
+        """A random key of each episode for one step of it. [episode]"""
+        return jax.vmap(jax.random.fold_in)(jax.random.wrap_key_data(self.keys), self.timesteps[:, step])
 
 
 def act(
@@ -70,6 +76,7 @@ def act(
         returns_to_go=appended(history.returns_to_go, returns_to_go),
         timesteps=appended(history.timesteps, timestep),
         frames=frames,
+        keys=history.keys,
     )
     actions = spec.method.learner.act(spec, parameters, history, step)
     encoded = history.actions.at[:, step].set(spec.actions.encode(actions))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,11 @@ from cwbc.core.spaces import (
     observation_space,
 )  # fmt: skip
 from cwbc.core.trajectories import Trajectories
-from cwbc.system.errors import InputError, require
+from cwbc.system.errors import InputError, require, unknown
 from cwbc.system.typed_json import decode
+
+_ADDED = {"added": True}  # fields that files of earlier versions do not have
+ActionChoice = Literal["sampled", "greedy"]  # of discrete actions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +37,18 @@ class PolicySpec:
     actions: ActionSpace
     horizon: int  # H
     context: int  # K
-    clipped_rewards: bool = dataclasses.field(default=False, metadata={"added": True})  # those of the data
+    clipped_rewards: bool = dataclasses.field(default=False, metadata=_ADDED)  # those of the data
+    sampled: bool = dataclasses.field(default=False, metadata=_ADDED)  # actions, which else are greedy
+
+    def __post_init__(self) -> None:
+        if self.sampled and not self.can_sample:
+            only = "only cloned policies of discrete actions have"
+            raise InputError(f"{self.method.name} has no distribution to sample actions from; {only}")
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether there is a distribution of actions to sample from."""
+        return isinstance(self.actions, Discrete) and self.method.learner.can_sample
 
     @classmethod
     def fit(cls, method: Method, data: Trajectories, training: Training) -> PolicySpec:
@@ -45,7 +59,16 @@ class PolicySpec:
         space = observation_space(data, training.frame_stack)
         fitted = method.fit(data)
         sizes = data.horizon, training.context
-        return cls(fitted, space, action_space(data), *sizes, data.clipped_rewards)
+        spec = cls(fitted, space, action_space(data), *sizes, data.clipped_rewards)
+        return dataclasses.replace(spec, sampled=data.has_images and spec.can_sample)  # as in the paper
+
+    def acting(self, actions: ActionChoice | None) -> PolicySpec:
+        """The same with sampled or greedy actions; None leaves them as they are."""
+        if actions is None:
+            return self
+        if actions not in get_args(ActionChoice):
+            raise unknown("choice of actions", str(actions), get_args(ActionChoice))
+        return dataclasses.replace(self, sampled=actions == "sampled")
 
     @property
     def form(self) -> PolicySpec:
@@ -81,16 +104,18 @@ class PolicySpec:
             raise InputError(f"{place}.method.condition lacks numbers that are fitted to the data")
         for name in ("horizon", "context"):  # timesteps and indices have 32 bits
             require(1 <= fields[name] < 2**31, f"{place}.{name}", fields[name], f"1 to {2**31 - 1:,}")
-        return cls(**{**fields, "method": method})
+        try:
+            return cls(**{**fields, "method": method})
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from error
 
 
-class _Added(TypedDict, total=False):
-    """What specifications of earlier versions do not have."""
-
+class _AddedFields(TypedDict, total=False):
     clipped_rewards: bool
+    sampled: bool
 
 
-class _Fields(_Added):
+class _Fields(_AddedFields):
     """A specification as to_json writes it."""
 
     method: dict[str, Any]

@@ -29,6 +29,7 @@ class DatasetSummary:
     mean_return: float
     histogram_edges: tuple[float, ...]  # [bin + 1]
     histogram_counts: tuple[int, ...]  # [bin]
+    sampled_actions: bool = False  # in the evaluation of results
     clipped_rewards: bool = False  # in which case targets are sums of clipped rewards
 
     @classmethod
