@@ -132,5 +132,6 @@ def test_actions_are_sampled_by_default_where_observations_are_images() -> None:
         continuous.acting("sampled")
     with pytest.raises(InputError, match="unknown choice of actions 'random'; known: greedy, sampled"):
         pixels.acting("random")  # type: ignore[arg-type]
+    assert PolicySpec.from_json({**RVS.to_json(), "note": "of another program"}) == RVS
     with pytest.raises(InputError, match=r"design: rvs\+cwbc has no distribution"):
         PolicySpec.from_json({**RVS.to_json(), "sampled": True})

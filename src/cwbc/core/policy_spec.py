@@ -104,8 +104,9 @@ class PolicySpec:
             raise InputError(f"{place}.method.condition lacks numbers that are fitted to the data")
         for name in ("horizon", "context"):  # timesteps and indices have 32 bits
             require(1 <= fields[name] < 2**31, f"{place}.{name}", fields[name], f"1 to {2**31 - 1:,}")
+        known = {field.name: fields[field.name] for field in dataclasses.fields(cls) if field.name in fields}
         try:
-            return cls(**{**fields, "method": method})
+            return cls(**{**known, "method": method})
         except InputError as error:
             raise InputError(f"{place}: {error}") from error
 
