@@ -25,6 +25,7 @@ from cwbc.core.sampling import Choice, Episodes, RandomNumbers, choose, gathered
 from cwbc.core.spaces import Image
 from cwbc.runs.policies import Policies, Policy
 from cwbc.runs.training import train
+from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 
 DATA = pixel_data()
@@ -266,7 +267,15 @@ def test_a_run_on_pixels_is_loaded(tmp_path: Path) -> None:
     assert isinstance(policies.spec.observations, Image)
     loaded = Policies.load(tmp_path / "run")
     assert loaded.spec == policies.spec
+    assert loaded.spec.sampled
     jax.tree.map(np.testing.assert_array_equal, loaded.parameters, policies.parameters)
+    # Of a version that took the most likely actions.
+    checkpoint = tmp_path / "run" / tensor_files.CHECKPOINT
+    tensors, description = tensor_files.read(checkpoint)
+    del description["design"]["sampled"]
+    tensor_files.write(checkpoint, tensors, description)
+    assert not Policies.load(tmp_path / "run").spec.sampled
+    assert not train(DATA, tiny("rvs", **OPTIONS), TRAINING, (0, 3), tmp_path / "run").spec.sampled
 
 
 @NAMES
