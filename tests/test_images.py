@@ -35,12 +35,16 @@ def test_an_npz_of_images_becomes_a_policy_that_is_evaluated(tmp_path: Path) -> 
     )
     policies.policy().save(tmp_path / "policy.safetensors")
     low, high = 0.0, float(data.best)
-    sweep = cwbc.evaluate(policies, limited, targets=[low, high], episodes=10)
+    sweep = cwbc.evaluate(policies, limited, targets=[low, high], episodes=10, actions="greedy")
     means = sweep.returns.mean(axis=(0, 2))
     assert means[1] > means[0] + 1
-    policy, environment = cwbc.Policy.load(tmp_path / "policy.safetensors"), Pixels()
+    policy, environment = cwbc.Policy.load(tmp_path / "policy.safetensors").acting("greedy"), Pixels()
     policy.begin(high)
     observation, _ = environment.reset(seed=0)
+    first = policy.act(observation[..., 0])  # an image of one channel may come without it
+    policy.begin(high)
+    assert policy.act(observation) == first
+    policy.begin(high)
     reward, earned = None, 0.0
     for _ in range(HORIZON):
         observation, reward, *_ = environment.step(int(policy.act(observation, reward)))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from cwbc import envs
 from cwbc.core.device import Place, default_precision, default_preset
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
+from cwbc.core.policy_spec import ActionChoice
 from cwbc.core.simulation import is_offline
 from cwbc.core.tasks import task_for
 from cwbc.core.training_loop import Interrupted
@@ -101,6 +102,7 @@ def evaluate(
     *,
     episodes: int = 10,
     seed: int = 0,
+    actions: ActionChoice | None = None,
     offline: Trajectories | str | os.PathLike[str] | None = None,
 ) -> Sweep:
     """Evaluate policies (or those of a run directory) at every target return; by default the paper's sweep.
@@ -111,6 +113,7 @@ def evaluate(
         environment: a Gymnasium id, or module:ID of your own; a gymnasium.Env, in which one episode runs
             after another, and which is left open; or a function that makes a new one for each episode, which
             then run side by side. By default the dataset's id; one with a module has to be given again.
+        actions: "sampled" or "greedy", of discrete actions; by default sampled where observations are images.
         targets: none, [], evaluates methods that choose their target (+q) once, without one.
         offline: logged data, with a model of which the returns are estimated instead of simulated.
     """
@@ -118,7 +121,7 @@ def evaluate(
     if not isinstance(policies, Policies):
         evaluated = RunDirectory(Path(policies)).evaluated_in()
         policies = Policies.load(policies)
-    about = policies.about
+    policies, about = policies.acting(actions), policies.about
     if offline is not None:
         if environment is not None:
             raise InputError("offline evaluation uses no environment; give one of the two")

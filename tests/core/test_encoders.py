@@ -25,6 +25,7 @@ from cwbc.core.sampling import Choice, Episodes, RandomNumbers, choose, gathered
 from cwbc.core.spaces import Image
 from cwbc.runs.policies import Policies, Policy
 from cwbc.runs.training import train
+from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 
 DATA = pixel_data()
@@ -181,7 +182,7 @@ def received_by_hand(spec: PolicySpec) -> NDArray[np.uint8]:
 @NAMES
 def test_acting_equals_the_training_pass_on_the_same_frames(name: str) -> None:
     spec = specified(name, Training(context=HORIZON, frame_stack=2))
-    policy, learner = Policy(spec, random_parameters(spec, 1)), cloning(spec.method)
+    policy, learner = Policy(spec, random_parameters(spec, 1)).acting("greedy"), cloning(spec.method)
     frames = DATA.observations[:HORIZON]
     policy.begin(2.0)
     for t in range(HORIZON):
@@ -231,7 +232,7 @@ def learned(name: str, frame_stack: int) -> Policies:
         steps=600 if name == "dt" else 800, batch_size=32, context=HORIZON, frame_stack=frame_stack
     )
     sizes = {"width": 32, "layers": 2 if name == "dt" else 1, "dropout": 0.0, "learning_rate": 1e-3}
-    return train(DATA, tiny(name, **sizes, **OPTIONS), settings, (0, 1))
+    return train(DATA, tiny(name, **sizes, **OPTIONS), settings, (0, 1)).acting("greedy")
 
 
 def achieved(policies: Policies, target: float, one_at_a_time: bool = False) -> NDArray[np.float64]:
@@ -266,7 +267,15 @@ def test_a_run_on_pixels_is_loaded(tmp_path: Path) -> None:
     assert isinstance(policies.spec.observations, Image)
     loaded = Policies.load(tmp_path / "run")
     assert loaded.spec == policies.spec
+    assert loaded.spec.sampled
     jax.tree.map(np.testing.assert_array_equal, loaded.parameters, policies.parameters)
+    # Of a version that took the most likely actions.
+    checkpoint = tmp_path / "run" / tensor_files.CHECKPOINT
+    tensors, description = tensor_files.read(checkpoint)
+    del description["design"]["sampled"]
+    tensor_files.write(checkpoint, tensors, description)
+    assert not Policies.load(tmp_path / "run").spec.sampled
+    assert not train(DATA, tiny("rvs", **OPTIONS), TRAINING, (0, 3), tmp_path / "run").spec.sampled
 
 
 @NAMES
@@ -291,8 +300,8 @@ def test_frames_that_are_no_bytes_are_refused() -> None:
         frame[2, 3, 0] = value
         with pytest.raises(InputError, match=rf"bytes, 0 to 255; got {value} at \[2, 3, 0\]"):
             policy.act(frame)
-    with pytest.raises(InputError, match=r"shape \(10, 10\); expected \(10, 10, 1\)"):
-        policy.act(np.zeros((SIDE, SIDE)))
+    with pytest.raises(InputError, match=r"shape \(10, 9\); expected \(10, 10, 1\)"):
+        policy.act(np.zeros((SIDE, SIDE - 1)))
     policy.act(np.full((SIDE, SIDE, 1), 255))
 
 

@@ -19,6 +19,7 @@ from cwbc.core.evaluation import Rollouts, reset_seed, roll_out
 from cwbc.core.methods import Training
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.simulation import Simulator, Transition
+from cwbc.core.trajectories import Trajectories
 
 TARGETS = np.array([1.0, 1.0, 2.0, 2.0])
 Bounds = tuple[NDArray[Any], NDArray[Any]]
@@ -69,10 +70,11 @@ def rolled_out(
     simulator: Simulator,
     progress: Callable[[int], None] = lambda timesteps: None,
     seeds: int = 1,
+    data: Trajectories | None = None,
     **how: bool,
 ) -> Rollouts:
     """Four episodes of an untrained policy, shared by its seeds."""
-    spec = PolicySpec.fit(tiny(name), toy_data(), Training(context=4))
+    spec = PolicySpec.fit(tiny(name), data or toy_data(), Training(context=4))
     parameters = [random_parameters(spec, seed) for seed in range(seeds)]
     stacked = jax.tree.map(lambda *x: np.stack(x), *parameters)
     return roll_out(spec, stacked, TARGETS, range(4), simulator, progress=progress, **how)
@@ -88,6 +90,16 @@ def test_finished_episodes_are_not_simulated() -> None:
     assert steps == [1, 2, 3, 4]
     assert simulator.largest == np.float32(0.01)  # actions are clipped to the environment's bounds
     assert simulator.threads == {threading.get_ident()}
+
+
+def test_clipped_rewards_are_subtracted_and_raw_returns_reported() -> None:
+    class Generous(Ending):
+        def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
+            return dataclasses.replace(super().step(episodes, actions), rewards=np.full(len(episodes), 25.0))
+
+    rollouts = rolled_out("rvs", Generous(), data=toy_data().with_clipped_rewards())
+    assert rollouts.returns.tolist() == [25, 50, 75, 100]
+    np.testing.assert_array_equal(rollouts.remaining, TARGETS - [1, 2, 3, 4])
 
 
 def test_one_half_is_simulated_while_the_device_acts_for_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import changed
+from pixels import pixel_data
 from toys import tiny, toy_data, with_cloning
 
 from cwbc.core.conditioning import AverageReturnToGo, ReturnToGo
@@ -39,7 +40,8 @@ IMAGES = dataclasses.replace(
     method=with_cloning(RVS.method, encoder=Convolutions((8,), (3,), (1,))),
     observations=Image(10, 10, 1, stack=2),
 )
-SPECS = pytest.mark.parametrize("spec", [RVS, DT, IMAGES], ids=["rvs", "dt", "images"])
+CLIPPED = dataclasses.replace(IMAGES, clipped_rewards=True)
+SPECS = pytest.mark.parametrize("spec", [RVS, DT, CLIPPED], ids=["rvs", "dt", "images"])
 
 
 @SPECS
@@ -103,3 +105,33 @@ def test_only_numbers_differ_between_specifications_of_one_form() -> None:
 @pytest.mark.parametrize(("name", "steps"), [("rvs", 1), ("dt", 20)])
 def test_only_a_transformer_remembers_more_than_one_step(name: str, steps: int) -> None:
     assert PolicySpec.fit(tiny(name), toy_data(), Training()).memory == steps
+
+
+def test_rewards_are_clipped_where_those_of_the_data_are() -> None:
+    rewards = np.array([-7.0, -0.5, 0.0, 25.0])
+    np.testing.assert_array_equal(IMAGES.remaining_after(np.full(4, 90.0), rewards), [97, 90.5, 90, 65])
+    np.testing.assert_array_equal(CLIPPED.remaining_after(np.full(4, 90.0), rewards), [91, 90.5, 90, 89])
+    assert "clipped_rewards" not in IMAGES.to_json()  # as in files of earlier versions
+    assert CLIPPED.form == IMAGES.form  # one compiled program
+    data = toy_data()
+    assert PolicySpec.fit(tiny("rvs"), data.with_clipped_rewards(), Training()).clipped_rewards
+
+
+def test_actions_are_sampled_by_default_where_observations_are_images() -> None:
+    training = Training(context=4)
+    pixels = PolicySpec.fit(tiny("rvs"), pixel_data(10), training)
+    numbers = PolicySpec.fit(tiny("rvs"), toy_data(discrete=True), training)
+    continuous = PolicySpec.fit(tiny("rvs"), toy_data(), training)
+    assert [spec.sampled for spec in (pixels, numbers, continuous)] == [True, False, False]
+    assert PolicySpec.from_json(json.loads(json.dumps(pixels.to_json()))) == pixels
+    assert "sampled" not in numbers.to_json()  # as in files of earlier versions
+    assert numbers.acting("sampled").sampled
+    assert not pixels.acting("greedy").sampled
+    assert (pixels.acting(None), numbers.acting(None)) == (pixels, numbers)
+    with pytest.raises(InputError, match="rvs has no distribution to sample actions from; only cloned"):
+        continuous.acting("sampled")
+    with pytest.raises(InputError, match="unknown choice of actions 'random'; known: greedy, sampled"):
+        pixels.acting("random")  # type: ignore[arg-type]
+    assert PolicySpec.from_json({**RVS.to_json(), "note": "of another program"}) == RVS
+    with pytest.raises(InputError, match=r"design: rvs\+cwbc has no distribution"):
+        PolicySpec.from_json({**RVS.to_json(), "sampled": True})

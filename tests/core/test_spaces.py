@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import exp, log, tanh
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -152,3 +153,10 @@ def test_frames_before_the_first_of_an_episode_are_the_first_by_hand() -> None:
 def test_vectors_are_not_stacked() -> None:
     rows = np.array([0, 1, 2])
     assert observation_space(DATA, 1).rows_read(rows, np.zeros(3, int)) is rows
+
+
+def test_discrete_actions_are_sampled_by_their_probabilities() -> None:
+    outputs = jnp.log(jnp.array([[0.1, 0.6, 0.3]] * 4000))
+    keys = jax.random.split(jax.random.key(0), len(outputs))
+    counts = np.bincount(np.asarray(Discrete(3).sample(outputs, keys)))
+    np.testing.assert_allclose(counts / len(outputs), [0.1, 0.6, 0.3], atol=0.03)  # 4 standard errors

@@ -161,3 +161,16 @@ def test_the_task_is_the_environments_or_the_datas_own() -> None:
     assert logged([1.0], [3.0], environment="Hopper-v4").task.expert_return == 3200
     own = logged([1.0], [3.0]).task
     assert (own.published, own.expert_return, own.random_score) == (False, 3.0, 1.0)
+
+
+def test_clipped_rewards_are_other_data() -> None:
+    raw = logged([-3, 0.5, 2], [9])
+    assert raw.with_clipped_rewards().rewards.tolist() == [-1, 0.5, 1, 1]
+    broken = dataclasses.replace(raw, rewards=np.array([np.nan, np.inf, -np.inf, 9], np.float32))
+    found = broken.with_clipped_rewards().rewards
+    np.testing.assert_array_equal(found, [np.nan, np.inf, -np.inf, 1])  # the checks report the others
+    small = logged([0.5, 1], [-1])
+    assert small.with_clipped_rewards().returns.tolist() == small.returns.tolist() == [1.5, -1]
+    # The same arrays, but a policy of the data acts differently.
+    assert small.with_clipped_rewards().content_hash != small.content_hash
+    assert small.described(clipped_rewards=True).content_hash == small.with_clipped_rewards().content_hash

@@ -45,6 +45,10 @@ def test_successes_are_returns_of_0_and_1() -> None:
 def test_json_and_back() -> None:
     summary = DatasetSummary.of(toy_data())
     assert DatasetSummary.from_json(json.loads(json.dumps(summary.to_json()))) == summary
+    assert "clipped_rewards" not in summary.to_json()
+    clipped = DatasetSummary.of(toy_data().with_clipped_rewards())
+    assert DatasetSummary.from_json(json.loads(json.dumps(clipped.to_json()))) == clipped
+    assert clipped.clipped_rewards
     kept = {k: v for k, v in summary.to_json().items() if k not in ("best", "histogram_counts")}
     with pytest.raises(InputError, match="lacks best, histogram_counts"):
         DatasetSummary.from_json(kept)

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from command_line import run
 from numpy.typing import NDArray
 
 from cwbc.core.regularizers import Conservative
@@ -92,11 +93,24 @@ def test_an_unfinished_episode_of_images_is_excluded() -> None:
     [
         (
             FRAMES.astype(np.float32),
-            r"holds an array of shape \(12, 10, 10, 3\); images are uint8.*float32",
+            r"holds an array of shape \(12, 10, 10, 3\); images are uint8, \[step, height, width\] or with "
+            r"channels last; got float32: convert those from 0 to 255 with .astype\('uint8'\), those from 0 "
+            r"to 1 with \(255 \* images\).round\(\).astype\('uint8'\)$",
         ),
-        (FRAMES[:6], r"holds an array of shape \(6, 10, 10, 3\), where there are 12 rows"),
+        (
+            FRAMES.astype(np.int64),
+            r"holds .*; got int64: convert those from 0 to 255 with .astype\('uint8'\)$",
+        ),
+        (
+            np.concatenate([FRAMES, FRAMES[:3]]),
+            r"holds an array of shape \(15, 10, 10, 3\), where there are 12 rows; expected a frame for each "
+            "of the 12 rows, and none after an episode's last action",
+        ),
         (FRAMES[:, :0], r"holds an array of shape \(12, 0, 10, 3\)"),
-        (FRAMES[..., None], r"holds an array of shape \(12, 10, 10, 3, 1\); expected"),
+        (
+            FRAMES[:, None].repeat(4, 1),
+            r"holds an array of shape \(12, 4, 10, 10, 3\); images .* one frame per step, since frames are",
+        ),
     ],
 )
 def test_what_is_no_image_is_refused(observations: NDArray[Any], text: str) -> None:
@@ -114,6 +128,26 @@ def test_images_beside_other_observations_are_refused() -> None:
     ragged[:] = list(FRAMES[:6]) + list(FRAMES[:6, :5])
     with pytest.raises(InputError, match="observations holds Python objects; save plain arrays"):
         load(written("npz", **arrays(ragged)))
+
+
+def test_images_with_a_row_for_each_episode_are_refused() -> None:
+    by_episode = {name: array.reshape(3, 4, *array.shape[1:]) for name, array in arrays().items()}
+    text = r"observations has the shape \(3, 4, 10, 10, 3\), a row for each .* to \(12, 10, 10, 3\) and the"
+    with pytest.raises(InputError, match=text):
+        load(written("npz", **by_episode))
+
+
+@pytest.mark.parametrize("kind", ["npz", "hdf5"])
+def test_channels_are_last(kind: str) -> None:
+    frames = np.zeros((STEPS, 3, 20, 16), np.uint8)
+    frames[:, 0, 0, 0] = np.arange(STEPS)
+    path = written(kind, **arrays(frames))
+    text = (
+        r"observations has images whose channels are first: 3 x 20 x 16; they must be last, as in numpy.mov"
+    )
+    with pytest.raises(InputError, match=text):
+        load(path)
+    assert images(np.moveaxis(frames, 1, -1)).observations.shape == (STEPS, 20, 16, 3)
 
 
 def test_images_as_actions_are_refused() -> None:
@@ -134,9 +168,37 @@ def test_images_come_back_from_the_store_and_an_export() -> None:
     assert load("frames").content_hash == data.content_hash
     hdf5.write(Path("again.hdf5"), data)
     assert load("again.hdf5").content_hash == data.content_hash
-    folder = minari.export(data, "frames-v0")
-    vectors = load(folder)
-    np.testing.assert_array_equal(vectors.observations, FRAMES.reshape(STEPS, -1))
+    assert load(minari.export(data, "frames-v0")).content_hash == data.content_hash
+
+
+@pytest.mark.parametrize(("format", "to"), [("minari", "again-v0"), ("hdf5", "again.hdf5")])
+def test_exports_of_the_command_line_read_back_the_same(format: str, to: str) -> None:
+    data = images(FRAMES[..., 0], actions=np.arange(STEPS) % 2)
+    store.add(data, "memory")
+    assert run("data", "export", "frames", f"--format={format}", f"--to={to}") == 0
+    back = load(to)
+    assert back.content_hash == data.content_hash
+    assert (back.has_images, back.observation_names) == (True, ())
+
+
+@pytest.mark.parametrize(("format", "to"), [("minari", "again-v0"), ("hdf5", "again.hdf5")])
+def test_clipped_rewards_stay_known(format: str, to: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written("npz", **arrays())
+    assert run("data", "import", path, "--name=clipped", "--clip-rewards") == 0
+    assert "rewards are clipped to [-1, 1], and target returns are sums of" in capsys.readouterr().err
+    data = load("clipped")
+    assert data.content_hash == images().with_clipped_rewards().content_hash
+    assert (data.clipped_rewards, load(path).clipped_rewards) == (True, False)
+    assert run("data", "export", "clipped", f"--format={format}", f"--to={to}") == 0
+    assert load(to).content_hash == data.content_hash
+
+
+def test_a_damaged_flag_of_clipped_rewards_does_no_harm() -> None:
+    for value in ("yes", np.float32(1), np.array([1, 1]), np.uint8(2)):
+        hdf5.write(Path("clipped.hdf5"), images().with_clipped_rewards())
+        with h5py.File("clipped.hdf5", "a") as file:
+            file.attrs["clipped_rewards"] = value
+        assert not load("clipped.hdf5").clipped_rewards
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -145,7 +207,7 @@ def test_an_export_to_minari_loses_no_detail(channels: int) -> None:
     last = np.arange(6) == 5
     data = from_arrays("noise", frames, np.zeros((6, 1)), np.arange(6), last, ~last & False)
     back = load(minari.export(data, "noise-v0"))
-    np.testing.assert_array_equal(back.observations, frames.reshape(6, -1))
+    np.testing.assert_array_equal(back.observations, frames)
 
 
 def warned(data: Trajectories) -> list[str]:

@@ -215,8 +215,38 @@ def test_images_are_decoded(root: Path) -> None:
     images = np.full((3, 32, 32, 3), 128, np.uint8)
     folder = make(root, episode(images, np.zeros((2, 1), np.float32), [1, 2]), observation_space=space)
     observations = minari.read(folder).data.observations
-    assert observations.shape == (2, 32 * 32 * 3)
-    assert (observations == 128).all()
+    assert observations.dtype == np.uint8
+    np.testing.assert_array_equal(observations, images[:2])
+
+
+@pytest.mark.parametrize("data_format", FORMATS)
+def test_bytes_of_two_dimensions_are_images_of_one_channel(root: Path, data_format: Format) -> None:
+    frames = np.random.default_rng(0).integers(0, 256, (5, 6, 4), np.uint8)
+    lengths = slice(0, 3), slice(2, 5)
+    episodes = [episode(frames[rows], np.zeros((2, 1), np.float32), [1, 2]) for rows in lengths]
+    space = spaces.Box(0, 255, (6, 4), np.uint8)
+    data = minari.read(make(root, *episodes, observation_space=space, data_format=data_format)).data
+    np.testing.assert_array_equal(data.observations, frames[[0, 1, 2, 3], ..., None])
+    assert data.observation_names == ()
+
+
+def test_bytes_of_one_dimension_are_numbers(root: Path) -> None:
+    memory = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    space = spaces.Box(0, 255, (4,), np.uint8)
+    folder = make(root, episode(memory, np.zeros((2, 1), np.float32), [1, 2]), observation_space=space)
+    assert minari.read(folder).data.observations.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_images_that_are_not_as_their_space_are_refused(root: Path) -> None:
+    space = spaces.Box(0, 255, (6, 4), np.uint8)
+    frames = np.zeros((3, 6, 4), np.uint8)
+    folder = make(root, episode(frames, np.zeros((2, 1), np.float32), [1, 2]), observation_space=space)
+    with edited(folder) as file:
+        del file["episode_0/observations"]
+        file["episode_0/observations"] = frames.astype(np.float32)
+    text = r"episode 0: 'observation' has float32 of shape \(3, 6, 4\); expected uint8 \(3, 6, 4\)"
+    with pytest.raises(InputError, match=text):
+        minari.read(folder)
 
 
 def test_places_name_the_episode(root: Path) -> None:

@@ -202,6 +202,19 @@ def test_noise_rarely_moves_the_choice_out_of_the_data(seeds: int) -> None:
     ("curve", "where"),
     [((300.0,) * 7, "above the dataset's best"), ((-900.0,) * 7, "below the dataset's min")],
 )
+def test_clipped_rewards_are_another_unit_than_achieved_returns(curve: tuple[float, ...], where: str) -> None:
+    dataset = dataclasses.replace(DATASET, clipped_rewards=True)
+    found = recommend({"rvs": EvaluatedMethod.of(sweep(*curve), dataset)})
+    assert found is not None
+    text = " ".join(found.caveats)
+    assert "Targets are sums of rewards clipped to [-1, 1], as in the data; achieved returns are not." in text
+    assert where not in text
+
+
+@pytest.mark.parametrize(
+    ("curve", "where"),
+    [((300.0,) * 7, "above the dataset's best"), ((-900.0,) * 7, "below the dataset's min")],
+)
 def test_an_environment_in_other_units_is_a_caveat(curve: tuple[float, ...], where: str) -> None:
     found = recommended(rvs=sweep(*curve))
     wanted = (

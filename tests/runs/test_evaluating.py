@@ -114,3 +114,27 @@ def test_a_method_that_takes_no_target_is_evaluated_once() -> None:
     assert np.isfinite(sweep.returns).all()
     again = evaluate(policies, ENVIRONMENT, [100.0], episodes=2)
     np.testing.assert_array_equal(sweep.returns, again.returns)
+
+
+@pytest.mark.parametrize("name", ["rvs", "dt"])
+def test_sampled_actions_depend_on_the_seed_alone(name: str) -> None:
+    greedy = untrained(name, discrete=True)
+    sampled = greedy.acting("sampled")
+
+    def returns(policies: Policies, seed: int = 0) -> Any:
+        return evaluate(policies, DISCRETE_ENVIRONMENT, [1.0, 4.0], episodes=3, seed=seed).returns
+
+    found = returns(sampled)
+    np.testing.assert_array_equal(returns(sampled), found)
+    assert (returns(sampled, seed=1) != found).any()
+    assert (returns(greedy) != found).any()
+    alone = evaluate(policies_of(sampled, 1), DISCRETE_ENVIRONMENT, [1.0, 4.0], episodes=3)
+    np.testing.assert_array_equal(alone.returns[0], found[1])
+    one_by_one = evaluate(sampled, gymnasium.make(DISCRETE_ENVIRONMENT), [1.0, 4.0], episodes=3)
+    np.testing.assert_array_equal(one_by_one.returns, found)
+
+
+def policies_of(policies: Policies, row: int) -> Policies:
+    """Those of one seed."""
+    parameters = jax.tree.map(lambda x: x[row : row + 1], policies.parameters)
+    return dataclasses.replace(policies, parameters=parameters, seeds=policies.seeds[row : row + 1])

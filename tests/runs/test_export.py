@@ -29,7 +29,7 @@ from cwbc.core.methods import Training
 from cwbc.core.networks import MLP
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.policy_spec import PolicySpec
-from cwbc.runs.export import checking, numpy_file, numpy_policy, onnx_file
+from cwbc.runs.export import checking, description, numpy_file, numpy_policy, onnx_file
 from cwbc.runs.export.checking import Stepper
 from cwbc.runs.export.graph import Graph, Value
 from cwbc.runs.export.jaxprs import traced
@@ -53,7 +53,7 @@ def policy(name: str, data: str = "continuous") -> Policy:
     options = {"critic_width": 16, "candidates": 8} if "+q" in name else {}
     method = METHOD if name == "fitted-q" else tiny(name, **options)
     spec = PolicySpec.fit(method, DATA[data], Training(context=CONTEXT, frame_stack=2))
-    return Policy(spec, random_parameters(spec, 7), {"dataset": data, "best_return": 5.0})
+    return Policy(spec, random_parameters(spec, 7), {"dataset": data, "best_return": 5.0}).acting("greedy")
 
 
 def steppers(step: Step) -> dict[str, Stepper]:
@@ -99,6 +99,31 @@ def test_episodes_with_clocks_of_their_own_equal_those_of_the_policy(name: str, 
             np.testing.assert_allclose(actions, np.stack(taken), rtol=1e-5, atol=2e-5, err_msg=runtime)
             np.testing.assert_array_equal(states[runtime][:, 1], state[:, 1] + 1)
     assert list(runtimes) == ["NumPy", "ONNX Runtime"]
+
+
+def test_clipped_rewards_are_subtracted() -> None:
+    original = policy("rvs")
+    clipped = Policy(dataclasses.replace(original.spec, clipped_rewards=True), original.parameters)
+    assert (
+        description(clipped, 1.0)["clipped_rewards"],
+        "clipped_rewards" in description(original, 1.0),
+    ) == (
+        True,
+        False,
+    )
+    original.begin(TARGETS)
+    clipped.begin(TARGETS)
+    runtimes, states = steppers(Step.of(clipped.spec, clipped.parameters)), dict[str, Any]()
+    for t, seen in enumerate(observations("continuous", 3)):
+        raw = np.array([25.0, -7.0, 0.5])
+        expected = original.act(seen, raw.clip(-1, 1) if t else None)
+        np.testing.assert_array_equal(clipped.act(seen, raw if t else None), expected)
+        for runtime, function in runtimes.items():
+            state = states.get(runtime, np.array([[target, 0.0] for target in TARGETS]))
+            actions, states[runtime] = function(seen, raw, state)
+            np.testing.assert_allclose(actions, expected, rtol=1e-5, atol=2e-5, err_msg=runtime)
+    for state in states.values():
+        np.testing.assert_array_equal(state[:, 0], np.array(TARGETS) - 2 * np.array([1, -1, 0.5]))
 
 
 def test_convolutions_as_traced_on_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +222,19 @@ def test_images_and_discrete_actions_in_numpy(tmp_path: Path) -> None:
         assert action == original.act(seen[t], 0.5 if t else None)
     with pytest.raises(ValueError, match="an observation is bytes, 0 to 255"):
         found.act(seen[0] - 300, 0.5)
+
+
+def test_sampled_actions_are_greedy_in_files(tmp_path: Path) -> None:
+    greedy = policy("rvs", "pixels")
+    sampled = greedy.acting("sampled")
+    sampled.export(tmp_path / "policy.npz", "numpy", 2.0)
+    found = numpy_policy.Policy.load(tmp_path / "policy.npz")
+    assert found.about["actions"] == {"kind": "discrete", "choice": "greedy", "size": 2}
+    assert sampled.spec.sampled  # as before
+    for each in (greedy, found):
+        each.begin(2.0)
+    for t, seen in enumerate(observations("pixels")[:, 0]):
+        assert found.act(seen, 0.5 if t else None) == greedy.act(seen, 0.5 if t else None)
 
 
 def test_mistakes_in_numpy_are_errors(tmp_path: Path) -> None:

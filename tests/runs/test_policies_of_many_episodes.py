@@ -190,3 +190,32 @@ def test_an_episode_ends_at_the_horizon() -> None:
         many.act(np.zeros((2, 2)), [0.0, 0.0])
     unconditioned = policy("bc")  # its actions depend on the observation alone
     alone(unconditioned, 0.0, np.zeros((HORIZON + 1, 2)), [0.0] * HORIZON)
+
+
+def test_sampled_actions_follow_the_seed_and_differ_between_episodes() -> None:
+    spec = PolicySpec.fit(tiny("rvs"), toy_data(discrete=True), TRAINING)
+    sampled = Policy(spec, random_parameters(spec, 7)).acting("sampled")
+    seen = np.zeros((HORIZON, 2))
+
+    def taken(seed: int | None = None) -> list[int]:
+        sampled.begin(1.0, seed=seed)
+        return [int(sampled.act(each, 0.0 if t else None)) for t, each in enumerate(seen)]
+
+    first, second = taken(seed=5), taken()
+    assert len({*first}) > 1  # though observations are all the same
+    assert second != first
+    assert (taken(seed=5), taken()) == (first, second)
+    # Several at once, of which one begins anew, and then has other random numbers.
+    several = []
+    for _ in range(2):
+        sampled.begin([1.0] * 3, seed=5)
+        actions = [sampled.act(np.zeros((3, 2)))]
+        actions += [sampled.act(np.zeros((3, 2)), np.zeros(3)) for _ in range(HORIZON - 2)]
+        sampled.begin(1.0, episodes=[1])
+        actions.append(sampled.act(np.zeros((3, 2)), np.zeros(3))[1:2])
+        several.append(np.concatenate(actions).tolist())
+    assert several[0] == several[1]
+    rows = np.array(several[0][:-1]).reshape(HORIZON - 1, 3)
+    assert (rows[:, 0] != rows[:, 1]).any()
+    with pytest.raises(InputError, match="seed must be at least 0; got -1"):
+        sampled.begin(1.0, seed=-1)

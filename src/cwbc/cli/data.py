@@ -20,8 +20,9 @@ from cwbc.core.regularizers import Conservative
 from cwbc.core.weighting import ByReturn
 from cwbc.data import SOURCES, checks, compatibility, generated, is_reserved, minari, read, store, stored_name
 from cwbc.data.checks import Recording
+from cwbc.data.dqn_replay import ReplayOptions
 from cwbc.data.formats import hdf5
-from cwbc.data.formats.columns import ColumnOptions
+from cwbc.data.formats.columns import BY_NAME, ColumnOptions
 from cwbc.data.issues import DataError, Issue
 from cwbc.system.console import PlainConsole, output
 from cwbc.system.errors import WRONG_PATH, InputError, UnavailableError, require, unknown
@@ -34,30 +35,50 @@ PathName = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")
 
 if TYPE_CHECKING:
     from cwbc.core.trajectories import Trajectories
+    from cwbc.data.sources import ReadOptions
     from cwbc.reports.png import Drawing
 
     Columns = Any
+    Replay = Any
     WeightingOptions = Any
     RegularizerOptions = Any
 else:
     Columns = options_of((ColumnOptions,), "Columns", text="COLUMN")
+    Replay = options_of((ReplayOptions,), "Replay", text="N,N-N,...")
     WeightingOptions = options_of((ByReturn,), "WeightingOptions")
     RegularizerOptions = options_of((Conservative,), "RegularizerOptions", without=("coefficient",))
 
 
 @dataclasses.dataclass(frozen=True)
 class TableOptions:
-    """The options of reading a table."""
+    """The options of reading a table, or DQN-replay files."""
 
+    format: Annotated[Literal["dqn-replay"] | None, arg(help_behavior_hint="")] = None
+    """Read a folder of Google's DQN-replay files (default: the format that the files have)."""
     columns: Annotated[Columns, Flat] = dataclasses.field(default_factory=Columns)
+    replay: Annotated[Replay, Flat] = dataclasses.field(default_factory=Replay)
     env: Environment = None
     """Gymnasium id of the environment of the data (default: the one that the data implies)."""
     time_limit: Whole = None
     """H, the most steps that an episode can have (default: the environment's, or the longest episode)."""
     action_count: Whole = None
     """Number of discrete actions (default: the highest one seen, and one more)."""
+    clip_rewards: Flag = False
+    """Clip rewards to [-1, 1], those of the data and those that a policy receives while it acts."""
     max_gigabytes: Annotated[float | None, arg(help_behavior_hint="")] = None
     """Memory that the file may expand to (default: 1, or 256 times its size)."""
+
+    @property
+    def options(self) -> ReadOptions:
+        """The options of the format."""
+        columns = ColumnOptions(**vars(self.columns))
+        if self.format is None and not given(self.replay):
+            return columns
+        if columns != BY_NAME:
+            raise InputError(
+                "column options are for tables; the columns of DQN-replay files have their roles"
+            )
+        return ReplayOptions(**vars(self.replay))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +225,7 @@ class ImportDataset:
     """Check your own logs (HDF5, NPZ, Parquet, CSV: one row per step) and store them under a name."""
 
     path: PathName
-    """The path of a file, a folder of Parquet files or a Minari dataset."""
+    """The path of a file, a folder of Parquet files, of DQN-replay files or a Minari dataset."""
     name: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     """The name to store it under (default: the file's)."""
     table: Annotated[TableOptions, Flat] = TableOptions()
@@ -317,9 +338,11 @@ def _read(path: str, table: TableOptions, session: Session) -> Recording:
     limit, count, possible = table.time_limit, table.action_count, f"from 1 to {checks.MOST_ACTIONS:,}"
     require(limit is None or 1 <= limit < 2**31, "--time-limit", limit, f"from 1 to {2**31 - 1:,}")
     require(count is None or 1 <= count <= checks.MOST_ACTIONS, "--action-count", count, possible)
-    columns = ColumnOptions(**vars(table.columns))
+    options = table.options
     with session.reading(path) as update:
-        recording = read(path, table.env, columns, limit, count, update, table.max_gigabytes)
+        recording = read(path, table.env, options, limit, count, update, table.max_gigabytes)
+    if table.clip_rewards:
+        recording = dataclasses.replace(recording, data=recording.data.with_clipped_rewards())
     return compatibility.fitted(recording)
 
 
@@ -333,6 +356,8 @@ def _show_columns(recording: Recording, session: Session) -> None:
         session.say(f"actions from {_some(data.action_names)}{choices}")
     if origin.step_name not in (None, "step"):
         session.say(f"steps in the order of {origin.step_name}")
+    if data.clipped_rewards:
+        session.say("rewards are clipped to [-1, 1], and target returns are sums of clipped rewards")
     if origin.ignored:
         session.say(f"not used: {_some(origin.ignored)}")
 

@@ -25,6 +25,7 @@ from cwbc.cli.options import (
 from cwbc.cli.session import Session
 from cwbc.core.device import use_device
 from cwbc.core.methods import method_from_json
+from cwbc.core.policy_spec import ActionChoice
 from cwbc.core.simulation import is_offline, offline
 from cwbc.core.tasks import task_for
 from cwbc.data import read
@@ -53,6 +54,8 @@ class Evaluate:
     offline: Offline = False
     dataset: Annotated[str | None, arg(help_behavior_hint="")] = None
     """The data that the run was trained on, for --offline (default: as the run's configuration names it)."""
+    actions: Annotated[ActionChoice | None, arg(help_behavior_hint="")] = None
+    """How discrete actions are chosen (default: sampled for images, else greedy)."""
     env: Environment = None
     """Gymnasium id of the environment, or module:ID of your own (default: the run's)."""
     device: Device = None
@@ -94,7 +97,7 @@ class Evaluate:
         method = method_from_json(run.config()["method"], f"{run.path / CONFIG}, method")
         protocol = (environment, self.sweep.of(method, targets), episodes)
         if not self.overwrite:
-            run.check_results(*protocol)
+            run.check_results(*protocol, self.actions)
         return protocol
 
     def _offline(self, run: RunDirectory, root: Path, session: Session) -> OfflineData:
@@ -124,9 +127,9 @@ class Evaluate:
         self, run: RunDirectory, root: Path, protocol: Protocol, session: Session
     ) -> tuple[Sweep, DatasetSummary]:
         """The results of a run, which are evaluated where they are not there."""
-        policies = Policies.load(run.path)
+        policies = Policies.load(run.path).acting(self.actions)
         name = policies.spec.method.name
-        if run.is_evaluated(*protocol):
+        if run.is_evaluated(*protocol, self.actions):
             session.say(f"{name}: already evaluated")
             return run.sweep(), run.dataset()
         environment, targets, episodes = protocol

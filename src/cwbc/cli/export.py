@@ -49,6 +49,8 @@ class ExportPolicy:
         path = Path(self.out) if self.out is not None else folder / f"policy{SUFFIXES[chosen]}"
         if path.suffix != SUFFIXES[chosen]:
             raise InputError(f"--out {path} must end in {SUFFIXES[chosen]} for --format {chosen}")
+        if policy.spec.sampled:
+            session.say("the file takes the most likely actions, where cwbc samples them")
         exported = policy.export(path, chosen, self.target, self.overwrite)
         output(_in_words(policy, exported))
         for file in exported.files:

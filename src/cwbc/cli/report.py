@@ -116,4 +116,5 @@ def one_dataset(runs: list[RunDirectory]) -> DatasetSummary:
 
 def _in_words(dataset: DatasetSummary) -> str:
     """The dataset's name with its hash, which an earlier dataset of the same name does not have."""
-    return f"{dataset.name} ({dataset.content_hash[:8]}…) in {dataset.environment}"
+    sampled = " with sampled actions" if dataset.sampled_actions else ""
+    return f"{dataset.name} ({dataset.content_hash[:8]}…) in {dataset.environment}{sampled}"

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
@@ -24,6 +23,7 @@ class History:
     returns_to_go: Any  # [episode, memory], standardized
     timesteps: Any  # [episode, memory]
     frames: Any  # [episode, frame, height, width, channel] of images, the last of each episode
+    keys: Any = None  # [episode, 2] uint32, with which actions are sampled; None: they are greedy
 
     @classmethod
     def empty(cls, spec: PolicySpec, episodes: int) -> History:
@@ -37,12 +37,12 @@ class History:
             returns_to_go=np.zeros(shape, np.float32),
             timesteps=np.zeros(shape, np.int32),
             frames=np.zeros(frames, space.dtype) if space.is_stacked else None,
+            keys=np.zeros((episodes, 2), np.uint32) if spec.sampled else None,
         )
 
-
-def remaining_after(remaining: NDArray[np.float64], rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The return-to-go that remains of targets after rewards; in evaluations and in deployment alike."""
-    return remaining - rewards
+    def keys_at(self, step: jax.Array) -> jax.Array:
+        """A random key of each episode for one step of it. [episode]"""
+        return jax.vmap(jax.random.fold_in)(jax.random.wrap_key_data(self.keys), self.timesteps[:, step])
 
 
 def act(
@@ -76,6 +76,7 @@ def act(
         returns_to_go=appended(history.returns_to_go, returns_to_go),
         timesteps=appended(history.timesteps, timestep),
         frames=frames,
+        keys=history.keys,
     )
     actions = spec.method.learner.act(spec, parameters, history, step)
     encoded = history.actions.at[:, step].set(spec.actions.encode(actions))

@@ -20,6 +20,7 @@ from cwbc.core.learners import Learner, Metrics, Update
 from cwbc.core.networks import Network
 from cwbc.core.optimizers import Optimizer
 from cwbc.core.regularizers import Conservative
+from cwbc.core.spaces import Discrete
 from cwbc.core.trajectories import Trajectories
 from cwbc.system.errors import InputError
 
@@ -88,6 +89,10 @@ class Cloning(Learner):
     @property
     def is_conditioned(self) -> bool:
         return self.condition is not None
+
+    @property
+    def can_sample(self) -> bool:
+        return True
 
     @property
     def is_fitted(self) -> bool:
@@ -191,8 +196,10 @@ class Cloning(Learner):
 
     def act(self, spec: PolicySpec, parameters: Parameters, history: History, step: jax.Array) -> jax.Array:
         parameters = parameters | self.prepared(parameters)
-        outputs = self.outputs(spec, parameters, history, history.actions, steps=step[None])
-        return spec.actions.choose(outputs[:, 0])
+        outputs = self.outputs(spec, parameters, history, history.actions, steps=step[None])[:, 0]
+        if isinstance(spec.actions, Discrete) and history.keys is not None:
+            return spec.actions.sample(outputs, history.keys_at(step))
+        return spec.actions.choose(outputs)
 
     def batch(self, window: Window, random: RandomNumbers, numbers: CloningNumbers) -> CloningBatch:
         """The windows, then the regularized ones once more, so that both are one pass through the network."""

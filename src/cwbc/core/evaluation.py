@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.core.acting import History, act, remaining_after
+from cwbc.core.acting import History, act
 from cwbc.core.device import on_cpu, over_seeds
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
@@ -34,22 +34,25 @@ class Rollouts:
     returns: NDArray[np.float64]  # [row]
     lengths: NDArray[np.int64]  # [row]
     running: NDArray[np.bool_]  # [row]
+    keys: NDArray[np.uint32]  # [row, 2] for sampled actions
 
     @classmethod
-    def of(cls, spec: PolicySpec, targets: NDArray[np.float64]) -> Rollouts:
+    def of(cls, spec: PolicySpec, targets: NDArray[np.float64], reset_seeds: Sequence[int]) -> Rollouts:
         """Episodes before their first step."""
         count, space = len(targets), spec.observations
         empty = (np.zeros(count), np.zeros(count, np.int64), np.ones(count, np.bool_))
-        return cls(np.zeros((count, *space.shape), space.dtype), targets.copy(), *empty)
+        # Other numbers than those of the environment, which has the same seed.
+        keys = [np.random.SeedSequence([int(seed), 1]).generate_state(2) for seed in reset_seeds]
+        return cls(np.zeros((count, *space.shape), space.dtype), targets.copy(), *empty, np.stack(keys))
 
     def reset(self, rows: NDArray[np.int64], observations: NDArray[Any]) -> None:
         """Store the first observations; simulators may flatten images."""
         self.observations[rows] = observations.reshape(self.observations[rows].shape)
 
-    def record(self, rows: NDArray[np.int64], outcome: Transition) -> None:
+    def record(self, spec: PolicySpec, rows: NDArray[np.int64], outcome: Transition) -> None:
         """Update the episodes that were stepped."""
         self.reset(rows, outcome.observations)
-        self.remaining[rows] = remaining_after(self.remaining[rows], outcome.rewards)
+        self.remaining[rows] = spec.remaining_after(self.remaining[rows], outcome.rewards)
         self.returns[rows] += outcome.rewards
         self.lengths[rows] += 1
         self.running[rows] = ~(outcome.terminated | outcome.truncated)
@@ -75,7 +78,7 @@ def roll_out(
     """
     seeds = len(jax.tree.leaves(parameters)[0])
     count = len(targets)
-    rollouts = Rollouts.of(spec, targets)
+    rollouts = Rollouts.of(spec, targets, reset_seeds)
     if not one_at_a_time:
         rollouts.reset(np.arange(count), simulator.reset(np.arange(count), reset_seeds))
         own = np.arange(count).reshape(seeds, -1)
@@ -110,7 +113,9 @@ class _Part:
         self.program = _program(self.spec.form)
         empty = History.empty(self.spec, self.own.shape[1])
         stack = np.broadcast_to if on_cpu() else jnp.broadcast_to  # NumPy's compiles nothing
-        self.history = jax.tree.map(lambda x: stack(x, (len(self.own), *x.shape)), empty)
+        history = jax.tree.map(lambda x: stack(x, (len(self.own), *x.shape)), empty)
+        keys = self.rollouts.keys[self.own] if self.spec.sampled else None
+        self.history = dataclasses.replace(history, keys=keys)
 
     def act(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The episodes that are still running, and their actions."""
@@ -143,7 +148,7 @@ def _run(parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progr
         under_way = collections.deque(begin(part) for part in parts)
         while under_way:
             part, own, outcome = under_way.popleft()
-            rollouts.record(own, outcome())
+            rollouts.record(part.spec, own, outcome())
             progress(part.timestep)
             # Finished episodes leave the batch: they cost no more simulation.
             if rollouts.running[own].any() and part.timestep < simulator.horizon:

@@ -59,6 +59,11 @@ class Learner(Protocol):
         return self.is_conditioned
 
     @property
+    def can_sample(self) -> bool:
+        """Whether it samples discrete actions where a history has keys."""
+        return False
+
+    @property
     def is_fitted(self) -> bool:
         """Whether every value that depends on the data is filled in."""
         return True

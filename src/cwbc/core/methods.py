@@ -303,13 +303,17 @@ def to_json(value: Any) -> Any:
         return list(value)
     if not dataclasses.is_dataclass(value):
         return value
+    return {"kind": type(value).__name__, **to_json_fields(value)}
+
+
+def to_json_fields(value: Any) -> dict[str, Any]:
+    """The fields of a frozen value as plain JSON."""
     # Fields that were added later are left out at their defaults, so that hashes of earlier runs stay.
-    fields = {
+    return {
         field.name: to_json(getattr(value, field.name))
         for field in dataclasses.fields(value)
         if not field.metadata.get("added") or getattr(value, field.name) != field.default
     }
-    return {"kind": type(value).__name__, **fields}
 
 
 def method_from_json(value: Any, place: str) -> Method:

@@ -233,6 +233,10 @@ class Discrete:
         """The most likely action."""
         return jnp.argmax(outputs, axis=-1).astype(jnp.int32)
 
+    def sample(self, outputs: jax.Array, keys: jax.Array) -> jax.Array:
+        """An action of each row, sampled with a key of its own by the probabilities that outputs mean."""
+        return jax.vmap(jax.random.categorical)(keys, outputs).astype(jnp.int32)
+
 
 ActionSpace = Continuous | Discrete
 

@@ -35,6 +35,7 @@ class Trajectories:
     unfinished_steps: int = 0  # steps of a trailing episode without an end, which are left out
     observation_names: tuple[str, ...] = ()  # [dimension], where the source names them
     action_names: tuple[str, ...] = ()  # [dimension], where the source names them
+    clipped_rewards: bool = False  # to [-1, 1]; then a policy clips those that it receives, too
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -48,9 +49,16 @@ class Trajectories:
     def described(self, **facts: Any) -> Trajectories:
         """The same arrays with other facts about them; values computed from the arrays stay cached."""
         copy = dataclasses.replace(self, **facts)
-        cached = ("returns", "returns_to_go", "observation_statistics", "observation_range", "content_hash")
+        cached = ["returns", "returns_to_go", "observation_statistics", "observation_range"]
+        cached += ["content_hash"] if copy.clipped_rewards == self.clipped_rewards else []
         copy.__dict__.update({name: self.__dict__[name] for name in cached if name in self.__dict__})
         return copy
+
+    def with_clipped_rewards(self) -> Trajectories:
+        """The same with rewards from -1 to 1, and so with other returns."""
+        # What is not finite stays, for the checks to report.
+        rewards = np.where(np.isfinite(self.rewards), self.rewards.clip(-1, 1), self.rewards)
+        return dataclasses.replace(self, rewards=rewards, clipped_rewards=True)
 
     @property
     def discrete(self) -> bool:
@@ -155,6 +163,8 @@ class Trajectories:
         ):  # fmt: skip
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
+        if self.clipped_rewards:  # with which the same arrays make another policy
+            digest.update(b"clipped rewards")
         return digest.hexdigest()
 
 

@@ -9,14 +9,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwbc.data import d4rl, formats, generated, minari, store
-from cwbc.data.formats.columns import BY_NAME, ColumnOptions
+from cwbc.data import d4rl, dqn_replay, formats, generated, minari, store
+from cwbc.data.dqn_replay import ReplayOptions
+from cwbc.data.formats.columns import BY_NAME
 from cwbc.data.sources import DatasetSource
 from cwbc.system.errors import InputError
 
 if TYPE_CHECKING:
     from cwbc.core.trajectories import Trajectories
     from cwbc.data.checks import Recording
+    from cwbc.data.sources import ReadOptions
     from cwbc.system.progress import Progress
 
 __all__ = ["SOURCES", "activity", "is_reserved", "load", "read", "stored_name"]
@@ -38,7 +40,7 @@ def load(
 def read(
     dataset: str | os.PathLike[str],
     environment: str | None = None,
-    options: ColumnOptions = BY_NAME,
+    options: ReadOptions = BY_NAME,
     time_limit: int | None = None,
     action_count: int | None = None,
     progress: Progress | None = None,
@@ -53,9 +55,7 @@ def read(
     with protection.at_most(max_gigabytes):
         if (source := _source_of(name)) is None:
             raise _unknown(name)
-        if options != BY_NAME and (source is not _FILES or minari.is_dataset(Path(name))):
-            only = "column options are for tables only"
-            raise InputError(f"the columns of {name} have their roles already; {only}")
+        _check_options(name, source, options)
         recording = source.read(name, options, progress)
     data = recording.data
     if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
@@ -95,6 +95,18 @@ def _source_of(name: str) -> DatasetSource | None:
     return next((source for source in order if source.has(name)), None)
 
 
+def _check_options(name: str, source: DatasetSource, options: ReadOptions) -> None:
+    """Refuse options of tables, or of DQN-replay files, for anything else."""
+    path = Path(name)
+    is_replay = source is _FILES and dqn_replay.is_dataset(path)
+    if isinstance(options, ReplayOptions):
+        if not is_replay:
+            raise InputError(f"{name} is no folder of DQN-replay files; expected {dqn_replay.LAYOUT}")
+    elif options != BY_NAME and (is_replay or source is not _FILES or minari.is_dataset(path)):
+        only = "column options are for tables only"
+        raise InputError(f"the columns of {name} have their roles already; {only}")
+
+
 def _unknown(name: str) -> InputError:
     if hint := next(filter(None, (source.hint(name) for source in SOURCES)), None):
         return InputError(hint)
@@ -113,15 +125,19 @@ def _has_file(name: str) -> bool:
     """Whether there is a file, or a folder with a dataset."""
     path = Path(name)
     if path.is_dir():
-        return minari.is_dataset(path) or any(path.rglob("*.parquet"))
+        return minari.is_dataset(path) or dqn_replay.is_dataset(path) or any(path.rglob("*.parquet"))
     return path.exists()
 
 
-def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+def _read_file(name: str, options: ReadOptions, progress: Progress | None) -> Recording:
     """The episodes of a file or folder; its name may imply the environment, as D4RL's do."""
     path = Path(name)
     if minari.is_dataset(path):
         recording = minari.adapter().read(path)
+    elif dqn_replay.is_dataset(path):
+        from cwbc.data.formats import dqn_replay as reader
+
+        return reader.read(path, options if isinstance(options, ReplayOptions) else ReplayOptions(), progress)
     else:
         recording = formats.reader(path)(path, options, progress)
     data = recording.data
@@ -133,10 +149,11 @@ def _read_file(name: str, options: ColumnOptions, progress: Progress | None) -> 
 
 def _folder_hint(name: str) -> str | None:
     is_folder = Path(name).is_dir()
-    return f"{name} is a folder with neither Parquet files nor a Minari dataset in it" if is_folder else None
+    neither = f"Parquet files nor a Minari dataset in it, nor DQN-replay files ({dqn_replay.LAYOUT})"
+    return f"{name} is a folder with neither {neither}" if is_folder else None
 
 
-# Files and folders of the user: HDF5, NPZ, Parquet, CSV, or in Minari's layout.
+# Files and folders of the user: HDF5, NPZ, Parquet, CSV, or in the layout of Minari or of DQN-replay.
 _FILES = DatasetSource(has=_has_file, read=_read_file, hint=_folder_hint)
 # In the order in which a name is looked up; one that looks like a path is looked up as a file first.
 SOURCES = (store.SOURCE, generated.SOURCE, d4rl.SOURCE, _FILES, minari.SOURCE)

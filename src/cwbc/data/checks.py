@@ -16,6 +16,7 @@ from cwbc.system.formatting import amount
 MOST_ACTIONS = 1 << 16  # discrete ones; more are another kind of integer, such as a customer's number
 _MANY_ACTIONS = 30  # discrete actions beyond which integers are rather a quantity
 _MANY_ENDS, _NEARLY_ALL = 10, 0.95  # terminations at one step that are no coincidence
+_MOST_CHANNELS, _LEAST_SIDE = 4, 16  # of images: channels that may be first, and sides without doubt
 _ROUNDING = 1e-5  # an action of 1 may be stored as 1.000001
 # What often stands for a missing value, with either sign: 999, 9999, ..., 1e5, 1e6, ..., limits of types.
 _SENTINELS = np.array(
@@ -108,6 +109,11 @@ def _errors(recording: Recording) -> Iterator[Issue]:
             steps, name = where[where[:, 1] == column, 0], names[column]
             what, remedy = f"{name} is not finite", "every value must be a finite number"
             yield origin.issue("error", what, remedy, data.starts, steps, name, array[steps, column])
+    if data.has_images:
+        name, (channels, height, width) = dimension_names(data, "observation")[0], data.observations.shape[1:]
+        if channels <= _MOST_CHANNELS and min(height, width) >= _LEAST_SIDE:
+            what = f"{name} has images whose channels are first: {channels} x {height} x {width}"
+            yield Issue("error", what, f"they must be last, as in numpy.moveaxis({name}, 1, -1)", name)
     if not data.discrete:
         return
     name, count = dimension_names(data, "action")[0], data.action_count or MOST_ACTIONS
@@ -207,7 +213,7 @@ def _images(data: Trajectories) -> Iterator[Issue]:
     if all((block == data.observations[0]).all() for _, block in blocks(data.observations)):
         what = f"{name} is the same image in every row"
         yield Issue("warning", what, "it has no information", name, data.steps)
-    if channels > max(height, 4):
+    if channels > max(height, _MOST_CHANNELS):
         what = f"{name} has images of height {height}, width {width} and {channels} channels"
         yield Issue("warning", what, "are the channels first? They must be last", name)
 

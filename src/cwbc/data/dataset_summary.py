@@ -30,6 +30,8 @@ class DatasetSummary:
     mean_return: float
     histogram_edges: tuple[float, ...]  # [bin + 1]
     histogram_counts: tuple[int, ...]  # [bin]
+    sampled_actions: bool = False  # in the evaluation of results
+    clipped_rewards: bool = False  # in which case targets are sums of clipped rewards
 
     @classmethod
     def of(cls, data: Trajectories) -> DatasetSummary:
@@ -41,6 +43,7 @@ class DatasetSummary:
             mean_return=float(data.returns.mean()),
             histogram_edges=tuple(edges.tolist()),
             histogram_counts=tuple(counts.tolist()),
+            clipped_rewards=data.clipped_rewards,
         )
 
     @property
@@ -62,8 +65,9 @@ class DatasetSummary:
         return is_offline(self.environment)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields, with lists for tuples."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+        """The fields, with lists for tuples; without a flag that is not set, as in earlier versions."""
+        found = {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+        return {name: value for name, value in found.items() if value is not False}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> DatasetSummary:

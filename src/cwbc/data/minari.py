@@ -16,13 +16,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cwbc.data import store
-from cwbc.data.formats.columns import BY_NAME, ColumnOptions
+from cwbc.data.formats.columns import BY_NAME
 from cwbc.data.sources import DatasetSource, Offer, Remote
 from cwbc.system.errors import InputError, install, need_extra, unknown
 from cwbc.system.files import folder_aside
 
 if TYPE_CHECKING:
     from cwbc.data.checks import Recording
+    from cwbc.data.sources import ReadOptions
     from cwbc.system.progress import Progress
 
 ROOT = "MINARI_DATASETS_PATH"  # Minari's environment variable for the folder of its datasets
@@ -187,7 +188,7 @@ def _offers() -> Iterator[Offer]:
         yield Offer(name, cells)
 
 
-def _read(name: str, options: ColumnOptions, progress: Progress | None) -> Recording:
+def _read(name: str, options: ReadOptions, progress: Progress | None) -> Recording:
     return adapter().read(root() / name, name)
 
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cwbc.data.checks import Recording
+    from cwbc.data.dqn_replay import ReplayOptions
     from cwbc.data.formats.columns import ColumnOptions
     from cwbc.data.store import Entry
     from cwbc.system.progress import Progress
+
+    ReadOptions = ColumnOptions | ReplayOptions  # of tables, or of DQN-replay files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +40,7 @@ class DatasetSource:
     """Where datasets come from. Only `read` and `Remote.download` may import numpy: all else is fast."""
 
     has: Callable[[str], bool]  # whether a dataset can be read, or generated, on this machine
-    read: Callable[[str, ColumnOptions, Progress | None], Recording]
+    read: Callable[[str, ReadOptions, Progress | None], Recording]
     names: Callable[[], Iterable[str]] = tuple  # of its datasets, to suggest for a misspelled name
     hint: Callable[[str], str | None] = lambda name: None  # why a dataset of this name cannot be read here
     stored_name: Callable[[str], str] = lambda name: name  # the store's spelling of a name

@@ -20,6 +20,11 @@ def size(space: Space) -> int:
     return sum(spaces.flatdim(part) for _, part, _ in _parts(space))
 
 
+def is_image(space: Space) -> bool:
+    """Whether observations are images: bytes of two dimensions, or of three with channels last."""
+    return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) in (2, 3)
+
+
 def dtype(space: Space) -> np.dtype[np.floating[Any]]:
     """The type that represents a floating-point space exactly; float32 for integers."""
     kinds = {part.dtype for _, part, _ in _parts(space)}

@@ -148,7 +148,9 @@ def _is_close(point: CurvePoint, first: CurvePoint) -> bool:
 
 
 def _of_units(curve: Sequence[CurvePoint], data: DatasetSummary) -> list[str]:
-    """The caveat that the environment may differ from that of the logs: no achieved return is within them."""
+    """The caveat that returns may not compare with those of the logs: no achieved return is within them."""
+    if data.clipped_rewards and not data.is_estimated:
+        return ["Targets are sums of rewards clipped to [-1, 1], as in the data; achieved returns are not."]
     achieved = [point.achieved.value for point in curve]
     if min(achieved) > data.best + 0.1 * (data.best - data.lowest):
         where = "above the dataset's best"

@@ -151,7 +151,7 @@ def evaluate_run(
         sweep, estimates = evaluate_offline(policies, offline, targets, episodes, 0, progress)
     run, name = RunDirectory(directory), sweep.method
     stored = DatasetSummary.from_json(run.config()["dataset"])
-    dataset = dataclasses.replace(stored, environment=environment)
+    dataset = dataclasses.replace(stored, environment=environment, sampled_actions=policies.spec.sampled)
     errors = MeasuredErrors.of(run.metrics(), len(policies.seeds))
     known = {name: errors.final} if errors else {}
     methods = evaluated([sweep], dataset, {name: policies.warnings}, known, {name: estimates})

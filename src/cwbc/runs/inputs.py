@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cwbc.core.spaces import ObservationSpace, Vector
+from cwbc.core.spaces import Image, ObservationSpace, Vector
 from cwbc.system.errors import InputError
 
 
@@ -37,6 +37,8 @@ def read(space: ObservationSpace, observation: Any, episodes: tuple[int, ...]) -
         raise InputError(f"an observation is numbers of shape {expected}; got {observation!r:.60}{why}")
     with np.errstate(over="ignore"):
         observations = given.astype(np.float32)
+    if isinstance(space, Image) and space.channels == 1 and observations.shape == expected[:-1]:
+        observations = observations[..., None]  # as data without channels is read
     if observations.shape != expected:
         raise InputError(f"the observation has shape {observations.shape}; expected {expected}")
     valid = space.is_valid(observations)

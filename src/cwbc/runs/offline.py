@@ -71,7 +71,7 @@ def fitted_returns(
     policies: Policies, data: Trajectories, targets: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The expected return of every policy at every target, by fitted Q evaluation. [seed, target]"""
-    spec = policies.spec
+    spec = policies.spec.acting("greedy")  # critics learn the value of one action at every step
     learner = spec.method.learner
     if np.isnan(targets).any():  # without a target
         targets = np.array([learner.open_target(spec.horizon)], np.float64)

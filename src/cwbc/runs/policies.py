@@ -13,14 +13,14 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cwbc.core.acting import History, act, act_each, remaining_after
+from cwbc.core.acting import History, act, act_each
 from cwbc.core.diagnostics import training_warnings
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import to_json
-from cwbc.core.policy_spec import PolicySpec
+from cwbc.core.policy_spec import ActionChoice, PolicySpec
 from cwbc.runs.inputs import far_outside, fit, names_of, numbers, read
 from cwbc.system import tensor_files
-from cwbc.system.errors import InputError
+from cwbc.system.errors import InputError, require
 from cwbc.system.formatting import amount
 from cwbc.system.tensor_files import CHECKPOINT
 from cwbc.system.typed_json import decode
@@ -50,6 +50,7 @@ class Policy:
         self.about = about or {}
         self.warn_outside = False  # of observations far outside of the data
         self._history: History | None = None
+        self._random = np.random.default_rng(0)  # for sampled actions
         self._warned_of_target = False
 
     def __repr__(self) -> str:
@@ -66,7 +67,13 @@ class Policy:
         """The names of the observations in their order; none where the data had none."""
         return names_of(self.spec.observations)
 
-    def begin(self, target: ArrayLike | None = None, episodes: ArrayLike | None = None) -> None:
+    def acting(self, actions: ActionChoice | None) -> Policy:
+        """The same policy with sampled or greedy actions, which have to be discrete for that."""
+        return Policy(self.spec.acting(actions), self.parameters, self.about)
+
+    def begin(
+        self, target: ArrayLike | None = None, episodes: ArrayLike | None = None, seed: int | None = None
+    ) -> None:
         """Begin one episode (a number) or several at once (a sequence), each with its target return.
 
         Without a target, one episode begins: methods that choose their own (+q) and those that take none can.
@@ -74,7 +81,12 @@ class Policy:
         Args:
             episodes: the numbers of those, among several, that begin anew while the others continue;
                 `target` is one number for all of them, or a sequence with one for each.
+            seed: of sampled actions: the same seed and observations give the same actions, in this episode
+                and those begun later. Without it, the random numbers go on.
         """
+        if seed is not None:
+            require(seed >= 0, "seed", seed, "at least 0")
+            self._random = np.random.default_rng(seed)
         chosen = None if episodes is None else self._chosen(episodes)
         if chosen is not None and not chosen.size:
             return
@@ -85,6 +97,7 @@ class Policy:
             self._timesteps = np.zeros(count, np.int32)
             self._warned = np.zeros((count, *self.spec.observations.shape), bool)
             self._history = History.empty(self.spec, _program_size(count))
+            self._sample_keys(np.arange(count))
             return
         if targets.shape not in ((), chosen.shape):
             raise InputError(
@@ -92,6 +105,7 @@ class Policy:
             )
         self._remaining, self._timesteps = self._remaining.copy(), self._timesteps.copy()
         self._remaining[chosen], self._timesteps[chosen], self._warned[chosen] = targets, 0, False
+        self._sample_keys(chosen)
 
     def act(self, observation: Any, reward: ArrayLike | None = None) -> NDArray[Any]:
         """The action for an observation; `reward` is that of the previous action (none at the first step).
@@ -124,6 +138,13 @@ class Policy:
         self._history, actions = program(self.spec.form, self.parameters, self._history, *now)
         self._timesteps = self._timesteps + 1  # not in place: the program may read it still
         return np.asarray(actions)[:count].reshape((*self._shape, *actions.shape[1:]))
+
+    def _sample_keys(self, episodes: NDArray[np.intp]) -> None:
+        """New random keys of episodes that begin, if actions are sampled."""
+        if self._history is not None and self._history.keys is not None:
+            keys = np.array(self._history.keys)
+            keys[episodes] = self._random.integers(1 << 32, size=(len(episodes), 2), dtype=np.uint32)
+            self._history = dataclasses.replace(self._history, keys=keys)
 
     def _targets(self, target: ArrayLike | None) -> NDArray[np.float64]:
         if target is None:
@@ -198,9 +219,10 @@ class Policy:
             raise InputError(f"the reward has shape {rewards.shape}; expected {self._shape}")
         if rewards is not None:
             rewards = np.where(goes_on, rewards.reshape(-1), 0.0)
-        if rewards is None or not fit(rewards) or not fit(remaining_after(self._remaining, rewards)):
+            remaining = self.spec.remaining_after(self._remaining, rewards)
+        if rewards is None or not fit(rewards) or not fit(remaining):
             raise InputError(f"a reward is a finite number; got {reward!r:.60}")
-        self._remaining = remaining_after(self._remaining, rewards)
+        self._remaining = remaining
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything that acting needs to one file."""
@@ -256,6 +278,10 @@ class Policies:
         row = self.seeds.index(seed)
         parameters = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[row]), self.parameters)
         return Policy(self.spec, parameters, {**self.about, "seed": seed})
+
+    def acting(self, actions: ActionChoice | None) -> Policies:
+        """The same policies with sampled or greedy actions, which have to be discrete for that."""
+        return dataclasses.replace(self, spec=self.spec.acting(actions))
 
     def sweep_in_words(self, targets: int, episodes: int) -> str:
         """An evaluation of these policies, such as "5 target returns, 100 episodes"."""

@@ -225,37 +225,49 @@ class RunDirectory:
         except (OSError, InputError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 
-    def is_evaluated(self, environment: str, targets: tuple[float, ...], episodes: int) -> bool:
+    def is_evaluated(
+        self, environment: str, targets: tuple[float, ...], episodes: int, actions: str | None = None
+    ) -> bool:
         """Whether there are results with these settings; damaged results do not count."""
         try:
-            return self.has(SUMMARY) and not self._otherwise(environment, targets, episodes)
+            return self.has(SUMMARY) and not self._otherwise(environment, targets, episodes, actions)
         except InputError:
             return False
 
-    def check_results(self, environment: str, targets: tuple[float, ...], episodes: int) -> None:
-        """Refuse to replace results that were evaluated with different settings."""
+    def check_results(
+        self, environment: str, targets: tuple[float, ...], episodes: int, actions: str | None = None
+    ) -> None:
+        """Refuse to replace results that were evaluated with different settings.
+
+        Args:
+            actions: sampled or greedy; None allows both.
+        """
         if not self.has(SUMMARY):
             return
         try:
-            found = self._otherwise(environment, targets, episodes)
+            found = self._otherwise(environment, targets, episodes, actions)
         except InputError as error:  # damaged results may still be of use to the user
             raise InputError(f"{error}; --overwrite evaluates {self.path} again") from error
         if found:
             what = f"{self.path / RESULTS} was evaluated with different settings"
             raise InputError(f"{what}: {found}; --overwrite replaces it")
 
-    def _otherwise(self, environment: str, targets: tuple[float, ...], episodes: int) -> str:
+    def _otherwise(
+        self, environment: str, targets: tuple[float, ...], episodes: int, actions: str | None
+    ) -> str:
         """The settings in which the results differ from these; empty where they do not."""
-        sweep = self.sweep()
+        sweep, dataset = self.sweep(), self.dataset()
         evaluated = tuple(sweep.targets.tolist())
         was = {
             "seeds": sorted(sweep.seeds.tolist()),
-            "environment": self.dataset().environment,
+            "environment": dataset.environment,
             "targets": evaluated,
             "episodes": sweep.returns.shape[2],
+            "actions": "sampled" if dataset.sampled_actions else "greedy",
         }
         config = self.config()
         now = {"seeds": sorted(config["seeds"]), "environment": environment, "episodes": episodes}
+        now["actions"] = actions or was["actions"]
         # Without targets are the results of methods that take none, and of those that may choose theirs.
         takes_target = sweep.takes_target or (targets and config["method"].get("learner") == "TargetChoice")
         return in_words(differences(was, {**now, "targets": targets if takes_target else evaluated}))

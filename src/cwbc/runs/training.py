@@ -190,6 +190,7 @@ def _checked(
         spec = dataclasses.replace(spec, actions=was.actions)
     if was.observations.form == spec.observations.form:  # statistics may be rounded otherwise
         spec = dataclasses.replace(spec, observations=was.observations)
+    spec = dataclasses.replace(spec, sampled=was.sampled)  # which training does not depend on
     was = dataclasses.replace(was, method=dataclasses.replace(was.method, name=spec.method.name))
     before = was.to_json() | {"seeds": description["seeds"]}
     if different := differences(before, spec.to_json() | {"seeds": config["seeds"]}):

@@ -7,7 +7,7 @@ import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,11 @@ def array_table(source: str, arrays: Mapping[str, Any], stored: int | None = Non
     shapes: dict[str, tuple[int, ...]] = {name: array.shape or () for name, array in arrays.items()}
     per_step = shapes.get("rewards") or shapes.get("reward") or ()
     for name, shape in shapes.items():
-        if len(per_step) == 2 and len(shape) == 3 and shape[:2] == per_step:
+        if len(per_step) == 2 and len(shape) > 2 and shape[:2] == per_step:
             count = shape[0] * shape[1]
             raise InputError(
                 f"{source}: {name} has the shape {shape}, a row for each episode; concatenate the episodes "
-                f"to ({count}, {shape[2]}) and the rewards to ({count},), and mark the last step of each"
+                f"to {(count, *shape[2:])} and the rewards to ({count},), and mark the last step of each"
             )
     # The rewards are the surest: there is one per step.
     rows = per_step[0] if per_step else max((shape[0] for shape in shapes.values() if shape), default=0)
@@ -111,16 +111,36 @@ def read_npz(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | 
         return assemble(table, path.stem, options, progress)
 
 
+class ArrayHeader(NamedTuple):
+    """What stands before the values of an array in NumPy's format."""
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+    size: int  # bytes of the header
+
+    @property
+    def row_size(self) -> int:
+        """The bytes of a row."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+
+def read_header(file: IO[bytes] | io.BufferedIOBase) -> ArrayHeader:
+    """The header at the start of a file; the place in the file is undefined afterwards."""
+    start = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
+    first = np.lib.format.read_magic(start) == (1, 0)  # of versions that differ in the header's length
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    return ArrayHeader(*read(start), start.tell())
+
+
 class _ArrayInArchive:
     """An array of an NPZ file, whose values are read when they are needed."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
         self._archive, self._name = archive, name
         with archive.open(name) as file:
-            start = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the header declares
-        first = np.lib.format.read_magic(start) == (1, 0)  # of versions that differ in the header's length
-        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-        self.shape, _, self.dtype = read(start)
+            header = read_header(file)
+        self.shape, self.dtype = header.shape, header.dtype
 
     def astype(self, dtype: type) -> NDArray[Any]:
         return self[()].astype(dtype)
@@ -137,9 +157,25 @@ def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) 
     pixels = len(shape) in (3, 4)
     if shape[:1] != (rows,) or 0 in shape or len(shape) > 4 or (pixels and dtype != np.uint8):
         there = f", where there are {rows:,} rows" if shape[:1] != (rows,) else ""
-        remedy = f"images are uint8, [step, height, width] or with channels last; got {dtype}" * pixels
+        remedy = _image_remedy(shape, dtype, rows) if len(shape) > 2 else ""
         return StepColumn(name, "other", None, f"an array of shape {shape}{there}", remedy)
     width = math.prod(shape[1:]) if len(shape) > 1 else None
     if pixels:
         return StepColumn(name, "image", width, f"images of shape {shape[1:]}")
     return StepColumn(name, _KINDS.get(dtype.kind, "other"), width, str(dtype))
+
+
+def _image_remedy(shape: tuple[int, ...], dtype: np.dtype[Any], rows: int) -> str:
+    """What would be right in place of an array of more dimensions than a table that is no images either."""
+    if shape[:1] != (rows,):
+        return f"expected a frame for each of the {rows:,} rows, and none after an episode's last action"
+    images = "images are uint8, [step, height, width] or with channels last"
+    if len(shape) > 4:
+        return f"{images}: one frame per step, since frames are stacked when they are sampled"
+    if dtype == np.uint8:
+        return images
+    of_bytes, of_fractions = ".astype('uint8')", "(255 * images).round().astype('uint8')"
+    conversion = f"convert those from 0 to 255 with {of_bytes}" if dtype.kind in "fiu" else ""
+    if dtype.kind == "f":
+        conversion += f", those from 0 to 1 with {of_fractions}"
+    return f"{images}; got {dtype}{': ' * bool(conversion)}{conversion}"

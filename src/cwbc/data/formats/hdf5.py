@@ -28,6 +28,7 @@ _DENSEST = 1 << 16  # bytes that one byte of a compressed array can stand for
 _CHECKSUM = 4  # bytes
 _CHUNK = 1 << 20  # bytes of images that are compressed together
 _DEEPEST = 32  # nested groups; observations that are dictionaries of dictionaries need a few
+_CLIPPED = "clipped_rewards"  # the attribute of data whose rewards are clipped
 _HEAP = b"GCOL\x01\0\0\0"  # the start of a text heap
 
 
@@ -42,7 +43,8 @@ def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None
             _check_array(path, key, array.id)
         table = array_table(str(path), arrays, path.stat().st_size)
         recording = assemble(table, path.stem, options, progress)
-        return recording.described(environment=_read_environment(path, file))
+        clipped = _is_flagged(file, _CLIPPED)
+        return recording.described(environment=_read_environment(path, file), clipped_rewards=clipped)
 
 
 def write(path: Path, data: Trajectories) -> None:
@@ -64,6 +66,8 @@ def write(path: Path, data: Trajectories) -> None:
             file["timeouts"] = last & ~terminated
             if data.environment is not None:
                 file.attrs["env"] = np.bytes_(data.environment.encode())
+            if data.clipped_rewards:
+                file.attrs[_CLIPPED] = np.uint8(True)
     except BaseException as error:
         with contextlib.suppress(OSError):  # where nothing could be created, there is nothing to remove
             path.unlink()
@@ -132,6 +136,15 @@ def _read_environment(path: Path, file: h5py.File) -> str | None:
     # h5py decodes bytes that are no text to surrogates, which cannot be printed; and "module:Name" would
     # import the module: a file must not choose what is run.
     return text if text and text.isprintable() and "\ufffd" not in text and ":" not in text else None
+
+
+def _is_flagged(file: h5py.File, name: str) -> bool:
+    """Whether an attribute is the number 1."""
+    if name not in file.attrs:
+        return False
+    attribute = h5py.h5a.open(file.id, name.encode())
+    is_number = isinstance(attribute.get_type(), h5py.h5t.TypeIntegerID) and attribute.shape == ()
+    return bool(is_number and file.attrs[name] == 1)
 
 
 def _heaps_are_whole(path: Path) -> bool:

@@ -75,19 +75,21 @@ def _read(path: Path, source: str, name: str | None) -> Recording:
         )
     storage = MinariStorage.read(path)
     space, action_space = storage.observation_space, storage.action_space
-    numbers = _numbers(source, space, action_space)
+    step_size = _step_size(source, space, action_space)
     blocks: list[tuple[NDArray[Any], ...]] = []  # [episode] observations, actions, rewards, terminations
     labels: list[int] = []
     empty: list[int] = []
     steps = 0
-    with contextlib.closing(_episodes(source, storage, metadata["total_episodes"], numbers, stored)) as found:
+    with contextlib.closing(
+        _episodes(source, storage, metadata["total_episodes"], step_size, stored)
+    ) as found:
         for episode in found:
             count = len(episode["rewards"])
             if not count:  # nothing can be learnt from it, and the others are valid
                 empty.append(episode["id"])
                 continue
             steps += count
-            check_size(source, 4 * numbers * steps, stored)  # again: many may be the same one in the file
+            check_size(source, step_size * steps, stored)  # again: many may be the same one in the file
             with _naming(f"{source}, episode {episode['id']}"):
                 blocks.append(_arrays(episode, count, space, action_space))
             labels.append(episode["id"])
@@ -110,7 +112,8 @@ def _read(path: Path, source: str, name: str | None) -> Recording:
         environment=environment if isinstance(environment, str) and ":" not in environment else None,
         time_limit=limit if isinstance(limit, int) and limit > 0 else None,
         action_count=int(action_space.n) if discrete else None,
-        observation_names=observations.names(space),
+        clipped_rewards=metadata.get("clipped_rewards") is True,
+        observation_names=() if observations.is_image(space) else observations.names(space),
     )
     issues = []
     if (declared := metadata["total_steps"]) != steps:
@@ -124,8 +127,8 @@ def _read(path: Path, source: str, name: str | None) -> Recording:
     return Recording(data, Origin(source, episodes=labels, in_order=True), tuple(issues))
 
 
-def _numbers(source: str, space: Any, action_space: Any) -> int:
-    """How many numbers a step has: its observation, action and reward."""
+def _step_size(source: str, space: Any, action_space: Any) -> int:
+    """How many bytes a step takes in memory: its observation, action and reward."""
     if not isinstance(action_space, spaces.Box | spaces.Discrete):
         kind = type(action_space).__name__
         raise InputError(f"{source}: actions are in a {kind} space; Box and Discrete are supported")
@@ -134,11 +137,12 @@ def _numbers(source: str, space: Any, action_space: Any) -> int:
     if not 0 < size <= _MOST_NUMBERS:
         supported = f"from 1 to {_MOST_NUMBERS:,} are supported"
         raise InputError(f"{source}: an observation has {size:,} numbers; {supported}")
-    return size + math.prod(action_space.shape or ()) + 1
+    others = math.prod(action_space.shape or ()) + 1
+    return size * (1 if observations.is_image(space) else 4) + 4 * others
 
 
 def _episodes(
-    source: str, storage: Any, count: int, numbers: int, stored: int
+    source: str, storage: Any, count: int, step_size: int, stored: int
 ) -> Generator[dict[str, Any], None, None]:
     if storage.FORMAT == "hdf5":
         path = storage.data_path / "main_data.hdf5"
@@ -157,7 +161,7 @@ def _episodes(
                 ignore_prefixes=["_", ".", "metadata.json"],
             )
             # By the count alone, before anything is decompressed.
-            check_size(source, dataset.count_rows() * numbers * 4, stored)
+            check_size(source, dataset.count_rows() * step_size, stored)
             size, batches = 0, 0
             for batch in dataset.to_batches(batch_readahead=0, fragment_readahead=0):
                 batch.validate(full=True)
@@ -180,11 +184,17 @@ def _naming(place: str) -> Iterator[None]:
 
 
 def _arrays(episode: dict[str, Any], count: int, space: Any, action_space: Any) -> tuple[NDArray[Any], ...]:
-    """The observations, actions, rewards and terminations of an episode. [count, width] each"""
+    """The observations, actions, rewards and terminations of an episode. [count, width] each, or images"""
     one_each = ("rewards", "terminations", "truncations")
     rewards, terminations, _ = (_column(episode, name, (count,)) for name in one_each)
     # The observation after the last action is excluded: no action follows it.
-    observed = observations.flatten_batch(space, episode["observations"], count + 1)[:count]
+    if observations.is_image(space):
+        observed = _images(episode["observations"], (count + 1, *space.shape))[:count]
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):  # inf, which the checks report
+            observed = observations.flatten_batch(space, episode["observations"], count + 1)[:count].astype(
+                np.float32
+            )
     actions = _column(episode, "actions", (count, *action_space.shape))
     if isinstance(action_space, spaces.Discrete):
         if actions.dtype.kind == "f":
@@ -193,7 +203,15 @@ def _arrays(episode: dict[str, Any], count: int, space: Any, action_space: Any) 
         actions = (actions.astype(np.int64) - action_space.start).clip(-1, 2**31 - 1)
     dtype = np.int32 if isinstance(action_space, spaces.Discrete) else np.float32
     with np.errstate(over="ignore", invalid="ignore"):  # inf, which the checks report
-        return observed.astype(np.float32), actions.astype(dtype), rewards.astype(np.float32), terminations
+        return observed, actions.astype(dtype), rewards.astype(np.float32), terminations
+
+
+def _images(logged: Any, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The images of an episode, with at least one channel. [count, height, width, channel]"""
+    values = np.asarray(logged)
+    if values.shape != shape or values.dtype != np.uint8:
+        raise InputError(f"'observation' has {values.dtype} of shape {values.shape}; expected uint8 {shape}")
+    return values[..., None] if len(shape) == 3 else values
 
 
 def _column(episode: dict[str, Any], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -249,6 +267,7 @@ def _write(data: Trajectories, path: Path, dataset_id: str) -> None:
             f"(content hash {data.content_hash}). "
             "The observation after the last action of an episode is not in the logs: the last one is "
             "repeated.",
+            **({"clipped_rewards": True} if data.clipped_rewards else {}),
         }
     )
     storage.update_episodes(_buffers(data))

@@ -45,6 +45,7 @@ def export(policy: Policy, path: Path, format: Format, target: float | None, ove
     module = Path(numpy_policy.__file__).read_text()
     others = {path.parent / MODULE: module} if format == "numpy" else {}
     _check_free(path, others, overwrite)
+    policy = policy.acting("greedy")  # random numbers are not exported
     about = description(policy, target)
     step = Step.of(policy.spec, policy.parameters)
     weights = numpy_file.encoded(step, about)
@@ -74,13 +75,15 @@ def description(policy: Policy, target: float | None) -> dict[str, Any]:
         target = learner.open_target(spec.horizon)
         target = policy.recommended_target if target is None else target
     is_discrete = isinstance(spec.actions, Discrete)
+    actions = {"kind": "discrete", "choice": "greedy"} if is_discrete else {"kind": "continuous"}
     return {
         "method": spec.method.name,
         "target": None if target is None else float(target),
         "horizon": spec.horizon,
         "context": spec.memory,
         "observation": {"shape": list(spec.observations.shape), "values": spec.observations.values},
-        "actions": {"kind": "discrete" if is_discrete else "continuous", **dataclasses.asdict(spec.actions)},
+        "actions": {**actions, **dataclasses.asdict(spec.actions)},
+        **({"clipped_rewards": True} if spec.clipped_rewards else {}),
         "cwbc_version": cwbc.__version__,
         **policy.about,
     }

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cwbc.core.acting import History, act, remaining_after
+from cwbc.core.acting import History, act
 from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.runs.export.graph import Graph, Node, Value
@@ -38,7 +38,7 @@ class Step:
             timestep = state[1].astype(jnp.int32)
             learner = spec.method.learner
             limited = learner.limited(state[0], spec.horizon)
-            remaining = jnp.where(timestep == 0, limited, remaining_after(state[0], reward))
+            remaining = jnp.where(timestep == 0, limited, spec.remaining_after(state[0], reward))
             standardized = learner.standardized(remaining, timestep, spec.horizon).astype(jnp.float32)
             received = space.received(observation)
             return remaining, timestep, received, standardized, *history.unpacked(state[STATE:])
