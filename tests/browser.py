@@ -41,6 +41,7 @@ class Tab:
         self._commands, self._answers = commands, answers  # the ends of pipes
         self._number, self._session, self._read = 0, "", b""
         self.complaints: list[str] = []  # errors of the console, exceptions, what the policy refused
+        self.downloads = 0  # that are complete
         target = self.do("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.do("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
@@ -109,6 +110,16 @@ class Tab:
         for kind in ("keyDown", "keyUp"):
             self.do("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
+    def saved(self, selector: str, directory: Path, name: str) -> bytes:
+        """What a press on an element saves as a file."""
+        allowed = {"behavior": "allow", "downloadPath": str(directory), "eventsEnabled": True}
+        self.do("Browser.setDownloadBehavior", **allowed)
+        before = self.downloads
+        self.click(selector)
+        while self.downloads == before:
+            self._note(self._next())
+        return (directory / name).read_bytes()
+
     def picture(self) -> bytes:
         """What the whole page looks like, as a PNG."""
         shot = self.do("Page.captureScreenshot", captureBeyondViewport=True)
@@ -127,6 +138,8 @@ class Tab:
 
     def _note(self, event: dict[str, Any]) -> None:
         details = event.get("params", {})
+        if event.get("method") == "Browser.downloadProgress":
+            self.downloads += details["state"] == "completed"
         if event.get("method") == "Runtime.exceptionThrown":
             self.complaints.append(str(details["exceptionDetails"]))
         if event.get("method") == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from pixels import PIXELS, pixel_data
 from toys import DISCRETE_ENVIRONMENT, ENVIRONMENT, toy_data
 
 from cwbc.core.trajectories import Trajectories
@@ -120,3 +121,12 @@ def test_actions_that_the_environment_does_not_have_are_refused() -> None:
     narrow = dataclasses.replace(data, observations=data.observations[:, :2])
     with pytest.raises(InputError, match="the data does not fit CartPole-v1"):
         with_actions(narrow)
+
+
+def test_images_have_the_shape_of_the_environments() -> None:
+    data = pixel_data().described(environment=PIXELS)
+    with_actions(data)
+    first = np.moveaxis(data.observations, -1, 1)
+    wrong = dataclasses.replace(data, observations=first)
+    with pytest.raises(InputError, match="its images are 1 x 10 x 10, the environment's 10 x 10 x 1"):
+        with_actions(wrong)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import PATIENCE, Tab, browser, program
+from browser import Tab, browser, program
 from matplotlib.image import imread
 from pages import DATASET, history, sweep
 
@@ -191,21 +190,12 @@ def test_wide_tables_scroll_under_their_first_column(tab: Tab, report: Path) -> 
     assert before < last[0] < last[1] <= box[1]
 
 
-def fetched(tab: Tab, directory: Path, selector: str, name: str) -> bytes:
-    tab.do("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(directory))
-    tab.click(selector)
-    end = time.monotonic() + PATIENCE
-    while not (directory / name).exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    return (directory / name).read_bytes()
-
-
 def test_charts_can_be_saved(tab: Tab, tmp_path: Path) -> None:
-    table = fetched(tab, tmp_path, "[data-get='csv']", "hops-reliability.csv").decode()
+    table = tab.saved("[data-get='csv']", tmp_path, "hops-reliability.csv").decode()
     rows = list(csv.DictReader(io.StringIO(table)))
     assert len(rows) == len(SWEEPS) * len(TARGETS)
     assert rows[2]["achieved return"] == "500.0"
-    png = fetched(tab, tmp_path, "[data-get='png']", "hops-reliability.png")
+    png = tab.saved("[data-get='png']", tmp_path, "hops-reliability.png")
     assert png.startswith(b"\x89PNG")
     pixels = np.round(255 * imread(io.BytesIO(png))[:, :, :3])  # [row, column, colour]
     assert min(pixels.shape[:2]) > 1500

@@ -27,6 +27,11 @@ def fitted(recording: Recording, acting: bool = False) -> Recording:
                 # Logged actions may lack the last ones. The checks report those that the environment lacks.
                 data = data.described(action_count=simulator.action_size)
             compare("the data", size, data.action_size, data.discrete, simulator, environment)
+            shape, known = data.observations.shape[1:], simulator.image_shape
+            if data.has_images and known is not None and known != shape:
+                ours, theirs = (" x ".join(map(str, each)) for each in (shape, known))
+                sizes = f"its images are {ours}, the environment's {theirs} (height x width x channels)"
+                raise InputError(f"the data does not fit {environment}: {sizes}")
             if simulator.action_bounds is not None:
                 low, high = (tuple(bound.astype(float).tolist()) for bound in simulator.action_bounds)
                 data = data.described(action_bounds=(low, high))
