@@ -78,7 +78,7 @@ def cpu_loading() -> Iterator[Row]:
 IMPORT = """
 import sys, time
 from benchmarks.memory import peak
-from cwbc.cli import main
+from cwbc.cli.main import main
 began = time.perf_counter()
 try:
     main(["data", "import", sys.argv[1], "--name", "logs"])
