@@ -20,7 +20,8 @@ from benchmarks.inputs import logged
 from benchmarks.limits import open_loop
 from benchmarks.rows import Row
 from benchmarks.timing import seconds, side_by_side
-from cwbc.behaviours import recipes, snapshots
+from cwbc.behaviours import snapshots
+from cwbc.behaviours.recipes import SnapshotRecipe
 from cwbc.data.formats import hdf5
 
 MADE_STEPS, MADE_COPIES = 200_000, 200
@@ -29,10 +30,10 @@ MADE_STEPS, MADE_COPIES = 200_000, 200
 def cpu_making() -> Iterator[Row]:
     """200,000 steps of HalfCheetah from the snapshots that come with the package."""
     name = "cwbc/halfcheetah/medium-replay-v0"
-    series, sample = snapshots.shipped("halfcheetah"), 100
-    limit = open_loop(series.environment, MADE_COPIES, sample)
-    took = seconds(lambda: recipes.generate(series, name, "medium-replay", MADE_STEPS))
-    limit += open_loop(series.environment, MADE_COPIES, sample)
+    recipe, sample = SnapshotRecipe(snapshots.shipped("halfcheetah"), "medium-replay"), 100
+    limit = open_loop(recipe.environment, MADE_COPIES, sample)
+    took = seconds(lambda: recipe.generate(name, MADE_STEPS))
+    limit += open_loop(recipe.environment, MADE_COPIES, sample)
     yield Row(
         f"generating {name}",
         took,

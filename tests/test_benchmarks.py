@@ -15,6 +15,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import rows
 from benchmarks.comparison import check_device, compare, worsened
+from benchmarks.data import cpu_importing
 from benchmarks.inputs import logged
 from benchmarks.rows import Report, Row
 from benchmarks.tables import report_table
@@ -141,6 +142,12 @@ def test_the_command(
 
 def test_every_subject_has_a_name() -> None:
     assert tuple(command._cpu_subjects()) == command.CPU
+
+
+def test_an_import_is_measured_by_the_command_line_in_a_process_of_its_own() -> None:
+    took, memory = cpu_importing(rows=3000)
+    assert took.measured > 0
+    assert memory.measured > 1  # MB
 
 
 @pytest.mark.parametrize("name", ["rvs+c", "dt"])

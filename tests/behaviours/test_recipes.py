@@ -11,7 +11,7 @@ import pytest
 from toys import AIM, learner
 
 from cwbc.behaviours.policies import BehaviourPolicy, Floats, UniformPolicy
-from cwbc.behaviours.recipes import generate, mixture
+from cwbc.behaviours.recipes import SnapshotRecipe, mixture
 from cwbc.behaviours.snapshots import Series
 from cwbc.system.errors import InputError
 
@@ -56,19 +56,22 @@ def test_a_replay_of_the_whole_training_has_as_much_of_each_snapshot(aiming: Ser
 
 
 def test_each_quality_acts_as_it_should(aiming: Series) -> None:
-    made = {name: generate(aiming, f"x/{name}-v0", name, 1000) for name in ("random", "medium", "expert")}
+    made = {
+        name: SnapshotRecipe(aiming, name).generate(f"x/{name}-v0", 1000)
+        for name in ("random", "medium", "expert")
+    }
     assert all(data.steps == 1000 and data.environment == AIM for data in made.values())
     np.testing.assert_allclose(made["random"].actions.std(), 4 / 12**0.5, rtol=0.05)
     np.testing.assert_allclose(made["medium"].actions, 0, atol=0.1)
     np.testing.assert_allclose(made["expert"].actions, 0.5, atol=0.1)
-    both = generate(aiming, "x/medium-expert-v0", "medium-expert", 1000).actions
+    both = SnapshotRecipe(aiming, "medium-expert").generate("x/medium-expert-v0", 1000).actions
     np.testing.assert_allclose(both[:500], 0, atol=0.1)
     np.testing.assert_allclose(both[500:], 0.5, atol=0.1)
 
 
 @pytest.mark.parametrize("size", [5, 7, 50, 1002])
 def test_episodes_are_whole_and_fit(aiming: Series, size: int) -> None:
-    data = generate(aiming, "x/medium-replay-v0", "medium-replay", size)
+    data = SnapshotRecipe(aiming, "medium-replay").generate("x/medium-replay-v0", size)
     assert data.steps == size // 5 * 5
     np.testing.assert_array_equal(data.lengths, 5)
     assert not data.terminated.any()
@@ -76,16 +79,18 @@ def test_episodes_are_whole_and_fit(aiming: Series, size: int) -> None:
 
 def test_the_same_name_and_size_give_the_same_data(aiming: Series) -> None:
     orders = itertools.product(("x/medium-v0", "y/medium-v0"), (100, 200))
-    hashes = {order: generate(aiming, order[0], "medium", order[1]).content_hash for order in orders}
+    hashes = {
+        order: SnapshotRecipe(aiming, "medium").generate(order[0], order[1]).content_hash for order in orders
+    }
     assert len(set(hashes.values())) == 4
-    again = generate(aiming, "x/medium-v0", "medium", 200)
+    again = SnapshotRecipe(aiming, "medium").generate("x/medium-v0", 200)
     assert again.content_hash == hashes["x/medium-v0", 200]
-    shorter = generate(aiming, "x/medium-v0", "medium", 100)
+    shorter = SnapshotRecipe(aiming, "medium").generate("x/medium-v0", 100)
     np.testing.assert_array_equal(shorter.observations, again.observations[:100])
 
 
 def test_impossible_orders_are_refused(aiming: Series, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--size 4 is shorter than the first episode"):
-        generate(aiming, "x/medium-v0", "medium", 4)
+        SnapshotRecipe(aiming, "medium").generate("x/medium-v0", 4)
     with pytest.raises(InputError, match="no snapshot is better than the untrained one"):
         mixture(learner(tmp_path / "lazy", 5, 4, 3), "medium")

@@ -94,7 +94,6 @@ def test_a_snapshot_earns_what_its_manifest_says(task: str, steps: int) -> None:
     reason="the physics rounds differently on other systems: their data are as good, but not the same",
 )
 def test_data_is_the_same_on_every_such_machine() -> None:
-    data = recipes.generate(
-        snapshots.shipped("hopper"), "cwbc/hopper/medium-replay-v0", "medium-replay", 5000
-    )
+    recipe = recipes.SnapshotRecipe(snapshots.shipped("hopper"), "medium-replay")
+    data = recipe.generate("cwbc/hopper/medium-replay-v0", 5000)
     assert data.content_hash == "5c320d6b7bdc33eb45993c817fcb529450b61618845532ffe2d858f881ec548e"

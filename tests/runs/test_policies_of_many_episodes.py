@@ -205,7 +205,7 @@ def test_sampled_actions_follow_the_seed_and_differ_between_episodes() -> None:
     assert len({*first}) > 1  # though observations are all the same
     assert second != first
     assert (taken(seed=5), taken()) == (first, second)
-    # Several at once, of which one begins anew, and then has other random numbers.
+    # Several episodes at once, one of which is replaced by the next: the same again with the same seed.
     several = []
     for _ in range(2):
         sampled.begin([1.0] * 3, seed=5)

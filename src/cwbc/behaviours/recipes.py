@@ -44,8 +44,13 @@ class SnapshotRecipe:
         return self.series.environment
 
     def generate(self, name: str, size: int, progress: Progress | None = None) -> Trajectories:
-        """A dataset of as many whole episodes as fit into `size` steps."""
-        return generate(self.series, name, self.quality, size, progress)
+        """A dataset of as many whole episodes as fit into `size` steps.
+
+        The same name and size give the same data, with the same versions of MuJoCo, Gymnasium and numpy.
+        """
+        actors = mixture(self.series, self.quality)
+        collected_by = functools.partial(collect, self.environment)
+        return dataset_of(actors, collected_by, self.environment, name, size, progress)
 
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
@@ -63,7 +68,9 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     if quality in recipes:
         return recipes[quality]
     if quality == REPLAY:
-        return _evenly([uniform, *map(series.policy, series.until_expert[1:])])
+        # The whole training: as many steps of uniform actions as of each snapshot up to expert.
+        replayed = (uniform, *map(series.policy, series.until_expert[1:]))
+        return [(actor, 1 / len(replayed)) for actor in replayed]
     # medium-replay, the learner up to medium: uniform actions first, then snapshot after snapshot. A learner
     # acts much as the nearest of its snapshots does.
     last = series.medium.steps
@@ -72,22 +79,6 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     edges = [0, series.warmup, *((steps[1:] + steps[:-1]) / 2), last]
     actors: list[Actor] = [uniform, *map(series.policy, passed)]
     return list(zip(actors, (np.diff(edges) / last).tolist(), strict=True))
-
-
-def _evenly(actors: list[Actor]) -> list[tuple[Actor, float]]:
-    """A replay of the whole training: as many steps of uniform actions as of each snapshot up to expert."""
-    return [(actor, 1 / len(actors)) for actor in actors]
-
-
-def generate(
-    series: Series, name: str, quality: str, size: int, progress: Callable[[int], None] | None = None
-) -> Trajectories:
-    """A dataset of as many whole episodes as fit into `size` steps.
-
-    The same name and size give the same data, with the same versions of MuJoCo, Gymnasium and numpy.
-    """
-    collected_by = functools.partial(collect, series.environment)
-    return dataset_of(mixture(series, quality), collected_by, series.environment, name, size, progress)
 
 
 def dataset_of(
