@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
 import itertools
 import shutil
 from collections.abc import Iterator
@@ -16,9 +18,10 @@ from command_line import run
 from toys import ant_series, learner, random_arrays
 
 import cwbc
-from cwbc import behaviours
-from cwbc.behaviours import GAMES, TASKS, snapshots
+from cwbc import behaviours, envs
+from cwbc.behaviours import GAMES, TASKS, recipes, snapshots
 from cwbc.behaviours.pqn import QNetwork
+from cwbc.behaviours.value_policies import UniformChoice, ValuePolicy
 from cwbc.data import activity, generated, store
 from cwbc.data.generated import CATALOGUE, DatasetSpec
 from cwbc.system.errors import InputError
@@ -33,6 +36,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)
+
+
+def behaviours_of(game: str) -> snapshots.Series:
+    """The snapshots that come with the package."""
+    return snapshots.read(behaviours.ZOO / game)
 
 
 def make(*arguments: str) -> int:
@@ -68,6 +76,7 @@ def breakout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "zoo" / "breakout"
     network = QNetwork((84, 84, 1), 4, 8, 4)
     own = dataclasses.replace(learner(folder, 0, 10), environment="ALE/Breakout-v5")
+    own = dataclasses.replace(own, settings=own.settings | {"reward_limit": 1.0})
     for number, snapshot in enumerate(own.snapshots):
         network.policy(jax.device_get(random_arrays(network.initialize, number)), 0.5).save(
             folder / snapshot.file
@@ -90,6 +99,8 @@ def test_a_game_is_available_where_its_snapshots_are(breakout: Path, capsys: Sai
     assert data.observations.dtype == np.uint8
     assert data.actions.dtype == np.int32
     assert data.action_count == 4
+    assert data.clipped_rewards
+    assert data.rewards.max() <= 1
     assert 100 < data.steps <= 600
     assert (data.environment, data.horizon) == ("ALE/Breakout-v5", 27_000)
     entry = store.find(BREAKOUT)
@@ -103,10 +114,9 @@ def test_a_game_is_available_where_its_snapshots_are(breakout: Path, capsys: Sai
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_without_snapshots_is_refused_with_the_commands_that_train_them(
-    game: str, capsys: Said
+    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:
-    if behaviours.is_shipped(game):
-        pytest.skip("its snapshots come with the package")
+    monkeypatch.setattr(behaviours, "ZOO", tmp_path)
     name, task = f"cwbc/{game}/replay-v0", f"{game.capitalize()}-v5"
     for command in (("data", "make"), ("data", "show")):
         assert run(*command, name) == 2
@@ -115,6 +125,42 @@ def test_a_game_without_snapshots_is_refused_with_the_commands_that_train_them(
         assert f"`cwbc behaviours train ALE/{task}` trains some" in said
         assert f"`cwbc data make my/{game}/replay-v0 --behaviours behaviours/ALE-{task}`" in said
     assert name not in generated.catalogue()
+
+
+@pytest.mark.parametrize(
+    ("game", "played"),
+    [
+        ("breakout", "d6bb59873688b078"),
+        ("qbert", "104d8bc78f815bdf"),
+        ("pong", "704e80e65b7b278a"),
+        ("seaquest", "f3eabd4ae08f366a"),
+    ],
+)
+def test_games_are_played_alike_on_every_machine(game: str, played: str) -> None:
+    """The first actions of the best snapshot and the frames that follow them: the data consists of both."""
+    series, one, hashed = behaviours_of(game), np.arange(1), hashlib.sha256()
+    policy = series.policy(series.expert)
+    with contextlib.closing(envs.make(series.environment, 1)) as simulator:
+        recent = [simulator.reset(one, [7]).reshape(1, -1)] * policy.stack
+        for _ in range(100):
+            actions = policy.act(np.concatenate(recent, axis=1))
+            recent = [*recent[1:], simulator.step(one, actions).observations.reshape(1, -1)]
+            hashed.update(actions.tobytes())
+            hashed.update(recent[-1].tobytes())
+    assert hashed.hexdigest()[:16] == played
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_data_of_a_game_goes_from_random_to_the_best_snapshot(game: str) -> None:
+    series = behaviours_of(game)
+    actors = recipes.mixture(series, "replay")
+    assert isinstance(actors[0][0], UniformChoice)
+    epsilons = [actor.epsilon for actor, _ in actors[1:] if isinstance(actor, ValuePolicy)]
+    assert len(epsilons) == len(actors) - 1 >= 3
+    assert sorted(epsilons, reverse=True) == epsilons
+    assert epsilons[-1] == 0.01
+    returns = [snapshot.stochastic.mean for snapshot in series.snapshots]
+    assert max(returns) == returns[-1] > returns[0] + 20
 
 
 @pytest.mark.parametrize("name", MAZES)

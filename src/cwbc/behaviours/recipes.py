@@ -15,8 +15,11 @@ from cwbc.behaviours import REPLAY
 from cwbc.behaviours.policies import Actor
 from cwbc.behaviours.rollouts import Acting, Episode, Progress, Stage, collect
 from cwbc.behaviours.snapshots import Series
+from cwbc.behaviours.value_policies import ValuePolicy
 from cwbc.core.trajectories import Trajectories
 from cwbc.system.errors import InputError
+
+_LEAST_EPSILON = 0.01  # with which DQN filled its replay
 
 Collect = Callable[[Sequence[Stage], Progress], Sequence[Sequence[Episode]]]
 
@@ -50,7 +53,13 @@ class SnapshotRecipe:
         """
         actors = mixture(self.series, self.quality)
         collected_by = functools.partial(collect, self.environment)
-        return dataset_of(actors, collected_by, self.environment, name, size, progress)
+        data = dataset_of(actors, collected_by, self.environment, name, size, progress)
+        return data.with_clipped_rewards() if self._clips_rewards else data
+
+    @property
+    def _clips_rewards(self) -> bool:
+        """Whether a replay has rewards as its learner saw them, in [-1, 1]."""
+        return self.quality == REPLAY and self.series.settings.get("reward_limit") == 1
 
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
@@ -69,7 +78,7 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
         return recipes[quality]
     if quality == REPLAY:
         # The whole training: as many steps of uniform actions as of each snapshot up to expert.
-        replayed = (uniform, *map(series.policy, series.until_expert[1:]))
+        replayed = (uniform, *(_exploring(series.policy(one)) for one in series.until_expert[1:]))
         return [(actor, 1 / len(replayed)) for actor in replayed]
     # medium-replay, the learner up to medium: uniform actions first, then snapshot after snapshot. A learner
     # acts much as the nearest of its snapshots does.
@@ -79,6 +88,13 @@ def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:
     edges = [0, series.warmup, *((steps[1:] + steps[:-1]) / 2), last]
     actors: list[Actor] = [uniform, *map(series.policy, passed)]
     return list(zip(actors, (np.diff(edges) / last).tolist(), strict=True))
+
+
+def _exploring(actor: Actor) -> Actor:
+    """The same policy with a least epsilon: where games differ by their start alone, episodes are alike."""
+    if not isinstance(actor, ValuePolicy):
+        return actor
+    return dataclasses.replace(actor, epsilon=max(actor.epsilon, _LEAST_EPSILON))
 
 
 def dataset_of(
