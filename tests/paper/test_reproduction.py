@@ -12,7 +12,7 @@ from cwbc.grids.outcomes import Results
 from cwbc.paper import ITEMS, verdicts
 from cwbc.paper.item import FULL, QUICK
 from cwbc.paper.published import WALKERS
-from cwbc.paper.reproduction import Extent, report, training_steps
+from cwbc.paper.reproduction import Extent, report, unequal
 from cwbc.results.evidence import Evidence
 
 WHOLE = Extent(ITEMS["components"], "ours", False, FULL, {})
@@ -104,11 +104,16 @@ def test_claims_are_shown_with_their_verdicts_and_what_is_left_to_chance() -> No
     assert '<dt class="">inconclusive</dt>' in "".join(blocks)
 
 
-def test_different_numbers_of_training_steps_are_remarked() -> None:
+def test_different_numbers_of_training_steps_and_seeds_are_remarked() -> None:
     outcomes = curves(WALKERS, rvs=FALLS, cql=FALLS, iql=FALLS)
-    assert training_steps(Results(outcomes, [])) == []
+    assert unequal(Results(outcomes, [])) == []
     for number, each in enumerate(outcomes):
         steps = 1 if each.cell.label == "rvs" else 300_000
         training = dataclasses.replace(each.cell.training, steps=steps)
-        outcomes[number] = dataclasses.replace(each, cell=dataclasses.replace(each.cell, training=training))
-    assert training_steps(Results(outcomes, [])) == ["Training steps: 1 of rvs; 300,000 of cql and iql."]
+        seeds = (0, 1) if each.cell.label == "cql" else (0, 1, 2, 3)
+        cell = dataclasses.replace(each.cell, training=training, seeds=seeds)
+        outcomes[number] = dataclasses.replace(each, cell=cell)
+    assert unequal(Results(outcomes, [])) == [
+        "Training steps: 1 of rvs; 300,000 of cql and iql.",
+        "Seeds: 4 of rvs and iql; 2 of cql.",
+    ]

@@ -57,7 +57,7 @@ class Reproduce:
     methods: Names = None
     """Only these of the item's methods, as its table calls them, such as rvs,rvs+cwbc or alpha=1."""
     seeds: Whole = None
-    """Number of seeds (default: 10; quick: 2)."""
+    """Number of seeds (default: 10, for cql and rebrac 5; quick: 2)."""
     steps: Whole = None
     """Training steps (default: the paper's 100,000, for value-based methods 300,000; quick: 2,000)."""
     precision: Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")] = None
@@ -92,7 +92,8 @@ class Reproduce:
         results = Results([], [])
         if item.variants:
             precision = self.precision or default_precision(device)
-            cells = item.cells(names, dataclasses.replace(extent.scale, precision=precision))
+            scale = dataclasses.replace(extent.scale, precision=precision)
+            cells = item.cells(names, scale, seeds_are_given=self.seeds is not None)
             where = "a Ray cluster" if self.engine == "ray" else f"a {device.upper()}"
             session.say(f"{item.place}: {counted(len(cells), 'cell')} on {where}, below {root}")
             if where == "a CPU" and not self.quick and (left := self._unfinished(cells, root, cache)):

@@ -16,6 +16,7 @@ from cwbc.reports.tables import ReportTable
 from cwbc.results.evidence import Evidence
 from cwbc.system.errors import unknown
 
+FEW = 5  # seeds of methods whose training costs most
 FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper")
 STEPS = Training().steps  # of a full run
 UPDATES = 300_000  # of value-based methods in a full run, a third of what their authors take
@@ -47,6 +48,7 @@ class Item:
     quick_datasets: tuple[str, ...] = WALKERS  # those of a quick run
     needs_data: bool = False  # whether rules or exhibits use the trajectories
     full_only: tuple[str, ...] = ()  # methods that a quick run leaves out, unless they are named
+    costly: tuple[str, ...] = ()  # methods that have FEW seeds in a full run, unless a number is given
 
     def claims(self, evidence: Evidence) -> list[Claim]:
         """The claims as their rules decide them."""
@@ -59,7 +61,7 @@ class Item:
         """The datasets' names in the store."""
         return tuple(named(each, datasets) for each in (self.quick_datasets if quick else self.datasets))
 
-    def cells(self, names: Sequence[str], scale: Scale) -> tuple[Cell, ...]:
+    def cells(self, names: Sequence[str], scale: Scale, seeds_are_given: bool = False) -> tuple[Cell, ...]:
         """Everything to train on datasets with these names in the store.
 
         Methods that need no target are evaluated without one.
@@ -71,6 +73,8 @@ class Item:
                 training = dataclasses.replace(training, batch_size=_QUICK_BATCH)
             if scale.steps is None:
                 training = dataclasses.replace(training, steps=min(training.steps, UPDATES))
+            if cell.label in self.costly and not seeds_are_given:
+                cell = dataclasses.replace(cell, seeds=cell.seeds[:FEW])
             about: Any = {"fractions": (LESS,)} if learner.needs_target else {"targets": (), "points": None}
             cells.append(dataclasses.replace(cell, training=training, **about))
         return tuple(cells)

@@ -6,12 +6,12 @@ import collections
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from cwbc.data import d4rl, generated, store
 from cwbc.data.dataset_summary import DatasetSummary
-from cwbc.grids.cells import Scale
+from cwbc.grids.cells import Cell, Scale
 from cwbc.grids.outcomes import Results
 from cwbc.paper.item import FULL, STEPS, Item
 from cwbc.paper.published import Datasets
@@ -53,13 +53,13 @@ class Extent:
             return self.quick and self.data == "ours"
         return self.quick or self.scale.seeds < FULL.seeds or (self.scale.steps or STEPS) < STEPS
 
-    def remarks(self, datasets: Mapping[str, DatasetSummary]) -> list[str]:
-        """The remarks that a reader of the numbers needs."""
+    def remarks(self, datasets: Mapping[str, DatasetSummary], seeds: Collection[int]) -> list[str]:
+        """The remarks that a reader of the numbers needs; seeds are the numbers of them."""
         remarks = []
         if self.item.variants:
             spread = "± is the std over seeds, as in the paper"
             remarks += [
-                evaluated_in_words({self.scale.seeds}, {self.scale.episodes}, spread),
+                evaluated_in_words(seeds, {self.scale.episodes}, spread),
                 "Scores are normalized as in D4RL; the target return is 1x expert unless stated otherwise.",
             ]
         if self.changes:
@@ -131,7 +131,8 @@ def report(
     title = f"{item.place} – {item.shows}"
     exhibits, claims = item.exhibits(evidence), judged(item.claims, evidence)
     finding = headline(extent, claims)
-    remarks = [*extent.remarks(datasets), *training_steps(results), *evidence.broken]
+    seeds = {len(outcome.cell.seeds) for outcome in results.outcomes} or {extent.scale.seeds}
+    remarks = [*extent.remarks(datasets, seeds), *unequal(results), *evidence.broken]
     verdicts = [VERDICTS] if item.variants else []
     lines, values = [f"# {finding}", "", *remarks, *verdicts, ""], []
     for claim in claims:
@@ -162,13 +163,20 @@ def report(
     return about_grid(report, results, datasets), claims
 
 
-def training_steps(results: Results) -> list[str]:
-    """The remark that methods were trained for different numbers of steps, where they were."""
-    trained: dict[int, dict[str, None]] = {}  # labels by steps, each once
-    for outcome in results.outcomes:
-        trained.setdefault(outcome.cell.training.steps, {})[outcome.cell.label] = None
-    words = [f"{steps:,} of {listed(list(labels))}" for steps, labels in trained.items()]
-    return [f"Training steps: {'; '.join(words)}."] if len(words) > 1 else []
+def unequal(results: Results) -> list[str]:
+    """The remarks that methods were trained for different numbers of steps or seeds, where they were."""
+    counts: dict[str, Callable[[Cell], int]] = {
+        "Training steps": lambda cell: cell.training.steps,
+        "Seeds": lambda cell: len(cell.seeds),
+    }
+    remarks = []
+    for name, count in counts.items():
+        found: dict[int, dict[str, None]] = {}  # labels by their number, each once
+        for outcome in results.outcomes:
+            found.setdefault(count(outcome.cell), {})[outcome.cell.label] = None
+        words = [f"{number:,} of {listed(list(labels))}" for number, labels in found.items()]
+        remarks += [f"{name}: {'; '.join(words)}."] if len(words) > 1 else []
+    return remarks
 
 
 def headline(extent: Extent, claims: Sequence[Claim]) -> str:

@@ -191,6 +191,7 @@ TABLE_1 = Item(
     DATASETS,
     ("walker2d-medium-replay", "halfcheetah-medium-replay"),
     full_only=("cql", "iql", "rebrac"),
+    costly=("cql", "rebrac"),
 )
 
 
