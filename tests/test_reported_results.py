@@ -193,7 +193,8 @@ def test_the_docs_have_average_gains_with_their_intervals() -> None:
         assert f"{value} points ({low} to {high})" in expected
 
 
-COMPARED = ["rvs", "rvs+cwbc", "dt", "dt+cwbc", "td3bc", "iql"]
+COMPARED = ["rvs", "rvs+cwbc", "dt", "dt+cwbc", "td3bc", "iql", "rebrac", "rvs+q"]
+CHOSEN_ON = ["walker2d-medium-replay", "hopper-medium", "halfcheetah-medium-expert"]  # the critics of +q
 
 
 def test_the_docs_compare_with_value_based_methods() -> None:
@@ -213,14 +214,36 @@ def test_the_docs_compare_with_value_based_methods() -> None:
     conditioned = {method: average(method, far, "value-based") for method in COMPARED[:4]}
     others = {method: float(np.mean(at_best(method))) for method in COMPARED[4:]}
     row("average, at twice the expert return", lambda method: score((conditioned | others)[method]))
-    for better, worse in (
-        ("td3bc", "rvs+cwbc"),
-        ("td3bc", "dt+cwbc"),
-        ("rvs+cwbc", "iql"),
-        ("dt+cwbc", "iql"),
-    ):
-        value, low, high = map(score, gain((better, worse), best, *found["iql"], item="value-based"))
+    differences = {
+        ("rebrac", "rvs+cwbc"): found["iql"],
+        ("rebrac", "td3bc"): found["iql"],
+        ("rebrac", "rvs+q"): found["iql"],
+        ("rvs+q", "rvs"): found["iql"],
+        ("rvs+q", "rvs+cwbc"): found["iql"],
+        ("rvs+q", "iql"): found["iql"],
+        ("td3bc", "rvs+cwbc"): found["iql"],
+        ("td3bc", "dt+cwbc"): found["iql"],
+        ("rvs+cwbc", "iql"): found["iql"],
+        ("dt+cwbc", "iql"): found["iql"],
+    }
+    several = [found["iql"], CHOSEN_ON, [name for name in found["iql"] if name not in CHOSEN_ON]]
+    for pair, datasets in [*differences.items(), *((("rvs+q", "td3bc"), names) for names in several)]:
+        value, low, high = map(score, gain(pair, best, *datasets, item="value-based"))
         assert f"{value} points ({low} to {high})" in " ".join(text)
+
+
+def test_the_study_of_target_choice_ends_with_the_present_rule() -> None:
+    text, found = lines("results/target-choice/README.md"), curves("value-based")
+    for name in found["rvs+q"]:
+        means = [
+            float(np.mean(best(name, found[method][name])))
+            for method in ("rvs+q", "rvs", "td3bc", "iql", "rebrac")
+        ]
+        error = float(np.std(best(name, found["rvs+q"][name]), ddof=1)) / 10**0.5
+        chosen = " (chosen on)" if name in CHOSEN_ON else ""
+        first, *others = map(score, means)
+        row = " | ".join([f"{name.replace('-', ' ', 1)}{chosen}", f"{first} ± {score(error)}", *others])
+        assert f"| {row} |" in text
 
 
 TRAINED = ["table1", "reliability", "dt-concat", "components", "max-return", "hard-filtering"]

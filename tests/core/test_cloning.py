@@ -198,7 +198,8 @@ def amounts_beyond_the_best(data: Trajectories, batch: CloningBatch) -> NDArray[
     count = returns_to_go.shape[1] - batch.sampled
     before, after = returns_to_go[:, :count], returns_to_go[:, batch.sampled :]
     # The same windows again; every episode has one action throughout, which identifies it.
-    for values in (batch.observations, batch.actions, batch.timesteps):
+    assert batch.observations.shape[1] == batch.sampled  # noise changes none of these
+    for values in (batch.actions, batch.timesteps):
         np.testing.assert_array_equal(values[:, :count], values[:, batch.sampled :])
     episodes = np.abs(data.actions[data.starts, 0] - actions[:, :count, :1]).argmin(axis=-1)
     return after - before - (data.best - data.returns[episodes])[..., None]

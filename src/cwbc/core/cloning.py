@@ -59,7 +59,7 @@ class CloningState:
 class CloningBatch:
     """The sampled windows, then some of them once more with noise on their returns-to-go."""
 
-    observations: jax.Array  # [window, step, ...]
+    observations: jax.Array  # [sampled window, step, ...]: noise changes none, so images are encoded once
     actions: jax.Array  # [window, step, dimension] or [window, step]
     returns_to_go: jax.Array  # [window, step]
     timesteps: jax.Array  # [window, step]
@@ -189,6 +189,8 @@ class Cloning(Learner):
         observations, timesteps = inputs.observations, inputs.timesteps
         if len(spec.observations.encoded_shape) > 1:
             observations = self.encoder(parameters["encoder"], observations)
+        if noisy := len(timesteps) - len(observations):
+            observations = jnp.concatenate([observations, observations[:noisy]])
         conditions = None
         if self.condition is not None:
             conditions = self.condition(inputs.returns_to_go, timesteps, spec.horizon)
@@ -204,7 +206,7 @@ class Cloning(Learner):
     def batch(self, window: Window, random: RandomNumbers, numbers: CloningNumbers) -> CloningBatch:
         """The windows, then the regularized ones once more, so that both are one pass through the network."""
         sampled, weights = len(window.mask), mean_weights(window.mask)
-        returns_to_go = window.columns.extra["returns_to_go"]
+        observations, returns_to_go = window.columns.observations, window.columns.extra["returns_to_go"]
         if count := window.most_selected:
             first = jax.tree.map(lambda x: x[:count], window)
             noise = first.episodes["shortfalls"] + numbers.noise_width * random.noise[:count]
@@ -214,7 +216,7 @@ class Cloning(Learner):
             returns_to_go = jnp.concatenate([returns_to_go, noisy])
             weights = jnp.concatenate([weights, weights_of_first])
         return CloningBatch(
-            observations=window.columns.observations,
+            observations=observations,
             actions=window.columns.actions,
             returns_to_go=returns_to_go,
             timesteps=window.timesteps,
