@@ -83,13 +83,26 @@ def options_of(kinds: Iterable[type], name: str, without: Sequence[str] = (), te
             metavar = "N,N,..." if is_list else text if option.type is str else None  # others have their own
             shown = arg(metavar=metavar, help=option.help, help_behavior_hint="")
             kind: Any = str if is_list else option.type
-            fields.append((option.name, Annotated[kind | None, shown], dataclasses.field(default=None)))
+            field = dataclasses.field(default=None, metadata={"is_list": is_list})
+            fields.append((option.name, Annotated[kind | None, shown], field))
     return dataclasses.make_dataclass(name, fields, frozen=True)
 
 
 def given(options: Any) -> dict[str, Any]:
     """The options of a group that were given."""
-    return {name: value for name, value in vars(options).items() if value is not None}
+    found = {}
+    for field in dataclasses.fields(options):
+        if (value := getattr(options, field.name)) is not None:
+            found[field.name] = _whole_numbers(field.name, value) if field.metadata.get("is_list") else value
+    return found
+
+
+def _whole_numbers(name: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError:
+        flag = name.replace("_", "-")
+        raise InputError(f"--{flag} takes whole numbers such as 32,32,64; got {text!r}") from None
 
 
 READ = ConstructorRegistry()
