@@ -70,7 +70,7 @@ def comparison(
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])
     recommended = recommend(methods)
     seeds = {len(method.scores) for method in methods.values()}
-    episodes = {method.sweep.returns.shape[2] for method in methods.values()}
+    episodes = {method.sweep.episodes for method in methods.values()}
     spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
     remarks = [
         *sentences.estimated_in_words(methods),

@@ -209,7 +209,7 @@ def _remarks(evidence: Evidence, results: Results) -> list[str]:
     hold, each_of = ("s hold", " each") if len(steps) > 1 else (" holds", "")
     remarks = [
         *estimated_in_words({each.sweep.method: each for each in every}),
-        evaluated_in_words(seeds, {each.sweep.returns.shape[2] for each in every}, spread),
+        evaluated_in_words(seeds, {each.sweep.episodes for each in every}, spread),
         _scale(evidence),
         f"The dataset{hold} {span(steps.values())} steps{each_of}.",
     ]

@@ -119,15 +119,18 @@ def curves(evidence: Evidence) -> list[Chart]:
 
 
 def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:
-    """The mean and the std over seeds (the paper's ±) at a target return.
+    """The mean and the std over seeds (the paper's ±) at a target return; of success rates, the interval.
 
     The std divides by the number of seeds, not by one less, as the paper's does: its table of mazes
     has 1.0 ± 3.0, which ten seeds with one success in ten episodes among them give only so. (Its caption
     says 3 seeds. Those cannot give these numbers either way: at most 1.0 ± 1.4, or 1.0 ± 1.7.)
     """
+    if (point := measured.point_at(target)) is None:
+        return TableCell()
+    if measured.dataset.counts_successes:
+        return TableCell(*point.score)
     scores = measured.of_seeds(target)
-    spread = float(scores.std()) if len(scores) > 1 else math.nan
-    return TableCell(float(scores.mean()), spread=spread) if len(scores) else TableCell()
+    return TableCell(float(scores.mean()), spread=float(scores.std()) if len(scores) > 1 else math.nan)
 
 
 def _averages(name: str, rows: Sequence[TableRow]) -> TableRow:

@@ -48,6 +48,11 @@ class Sweep:
         return np.count_nonzero(~np.isfinite(self.returns), axis=(0, 2))
 
     @property
+    def episodes(self) -> int:
+        """Of each seed and target."""
+        return self.returns.shape[2]
+
+    @property
     def takes_target(self) -> bool:
         """Whether the method is conditioned on a target return."""
         return bool(np.isfinite(self.targets).all())
@@ -81,7 +86,7 @@ def results_text(sweeps: Sequence[Sweep], task: Task) -> str:
     rows: list[Sequence[object]] = [COLUMNS]
     for sweep in sweeps:
         seeds, targets = sweep.seeds.tolist(), sweep.targets.tolist() if sweep.takes_target else [""]
-        places = itertools.product(seeds, targets, range(sweep.returns.shape[2]))
+        places = itertools.product(seeds, targets, range(sweep.episodes))
         numbers = (sweep.returns, task.normalize(sweep.returns), sweep.lengths)
         outcomes = zip(places, *(each.ravel().tolist() for each in numbers), strict=True)
         rows += [(sweep.method, *place, *outcome) for place, *outcome in outcomes]

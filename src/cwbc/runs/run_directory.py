@@ -262,7 +262,7 @@ class RunDirectory:
             "seeds": sorted(sweep.seeds.tolist()),
             "environment": dataset.environment,
             "targets": evaluated,
-            "episodes": sweep.returns.shape[2],
+            "episodes": sweep.episodes,
             "actions": "sampled" if dataset.sampled_actions else "greedy",
         }
         config = self.config()
