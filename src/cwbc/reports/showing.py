@@ -18,7 +18,7 @@ from cwbc.results.evaluated import EvaluatedMethod, Methods
 from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import same_targets
 from cwbc.results.sweeps import same_target
-from cwbc.system.formatting import PERCENT, amount, percent, retention_percent
+from cwbc.system.formatting import PERCENT, amount, listed, percent, retention_percent
 
 
 class Score(NamedTuple):
@@ -35,6 +35,7 @@ class PublishedTable:
     name: str  # as people cite it
     scores: Mapping[str, Mapping[str, Score]]  # by method, by dataset
     wins: Mapping[str, int] = dataclasses.field(default_factory=dict)  # by method: better than RvS or DT
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by method: whose, if another's
 
     @property
     def datasets(self) -> set[str]:
@@ -63,10 +64,15 @@ def expert_table(
     """
     theirs = published or PublishedTable("", {})
     open_ended = {each.sweep.method for each in evidence if not each.sweep.takes_target}
-    columns = [
-        TableColumn(label, "without a target" * (label in open_ended), better="higher") for label in labels
+    columns = []
+    for label in labels:
+        source = f"beside it {theirs.sources[label]}'s" if label in theirs.sources else ""
+        note = ", ".join(filter(None, ("without a target" * (label in open_ended), source)))
+        columns.append(TableColumn(label, note, better="higher"))
+    columns += [
+        TableColumn(name, f"published{f' by {theirs.sources[name]}' * (name in theirs.sources)}")
+        for name in others
     ]
-    columns += [TableColumn(name, "published") for name in others]
     rows = []
     for dataset, methods in evidence.evaluated.items():
         cells = []
@@ -84,7 +90,8 @@ def expert_table(
         summed += [_wins(rows, [*labels, *others], wins_over, theirs)] if wins_over else []
         summed.append(_averages("average", rows))
     numbers = scores_in_words(each.dataset for each in evidence)
-    title = f"{numbers} at {evidence.near.phrase}" + (", the paper's beside ours" if published else "")
+    whose = listed([f"{name}'s" for name in dict.fromkeys(("the paper", *theirs.sources.values()))])
+    title = f"{numbers} at {evidence.near.phrase}" + (f", {whose} beside ours" if published else "")
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 

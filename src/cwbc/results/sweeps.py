@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.core.tasks import Task
+from cwbc.results.paths import MazePath
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_text
 from cwbc.system.formatting import csv_text
@@ -36,6 +37,7 @@ class Sweep:
     targets: NDArray[np.float64]  # [target], ascending
     returns: NDArray[np.float64]  # [seed, target, episode]
     lengths: NDArray[np.int64]  # [seed, target, episode]
+    paths: Sequence[MazePath] = ()  # of a few episodes in a maze
 
     @property
     def means(self) -> NDArray[np.float64]:
