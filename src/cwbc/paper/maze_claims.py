@@ -19,7 +19,7 @@ from cwbc.reports import showing
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.evidence import Evidence
 from cwbc.results.intervals import Estimate
-from cwbc.system.formatting import percent, score
+from cwbc.system.formatting import counted, percent, score
 
 RVS = ("rvs", "rvs+w", "rvs+c", "rvs+cwbc")
 OTHERS = ("dt", "bc")
@@ -47,7 +47,8 @@ _QUICK = Scale("small", steps=2_000, seeds=3, episodes=20, points=3, condition_s
 
 def _exhibits(evidence: Evidence) -> Exhibits:
     run = [label for label in evidence.labels if label not in RVS]
-    others = [method for method in MAZES.scores if method not in (*RVS, *run)]
+    has_published = bool(MAZES.datasets & evidence.evaluated.keys())  # quick runs have other data
+    others = [method for method in MAZES.scores if has_published and method not in (*RVS, *run)]
     scores = showing.expert_table(evidence, [*RVS, *run], MAZES, others, dict.fromkeys(RVS[1:], "rvs"))
     tables = {"antmaze": scores, "named-returns": showing.landmark_table(evidence)}
     return Exhibits(tables, showing.curves(evidence))
@@ -74,7 +75,7 @@ def _significant(claim: Claim, results: Results, evidence: Evidence) -> Claim:
     low, high = gain - math.hypot(*down) / len(ours), gain + math.hypot(*up) / len(ours)
     interval = f" ({score(low)} to {score(high)})" if math.isfinite(low) else ""
     holds = True if low > 0 else False if high < 0 else None
-    numbers = f"{score(gain)} points{interval} on average over {len(results)} datasets"
+    numbers = f"{score(gain)} points{interval} on average over {counted(len(results), 'dataset')}"
     return rules.decided(claim, holds, numbers, missing)
 
 

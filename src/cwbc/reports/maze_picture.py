@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,26 +41,37 @@ def achieved_picture(methods: Methods) -> bytes:
     """The maze with the recorded paths of each method, one target above the other, as a PNG."""
     first = next(iter(methods.values()))
     maze = MAZES[first.dataset.environment or ""]
-    panels = {name: _by_target(method.sweep) for name, method in methods.items()}
-    across, down = min(len(panels), _ACROSS), math.ceil(len(panels) / _ACROSS)
-    rows = max(map(len, panels.values()))
+    places, rows = _places({name: _by_target(method.sweep) for name, method in methods.items()})
+    across = min(len(methods), _ACROSS)
     x, y = np.ptp(maze.world.wall_middles, axis=0) + maze.world.width
     width = WIDTH / max(across, 2)
-    figure = blank((width * across + 0.7, down * rows * (width * y / x + 0.35)))
-    axes = figure.subplots(down * rows, across, squeeze=False)
+    figure = blank((width * across, rows * (width * y / x + 0.3) + 0.7))
+    axes = figure.subplots(rows, across, squeeze=False)
     scale = _scale(first.dataset.lowest, first.dataset.best)
     for each in axes.ravel():
         each.set_axis_off()
-    for number, (name, by_target) in enumerate(panels.items()):
-        for row, (target, paths) in enumerate(by_target.items()):
-            each = axes[number // _ACROSS * rows + row, number % _ACROSS]
-            each.set_axis_on()
-            _draw_paths(each, maze, paths, scale)
-            each.set(xticks=[], yticks=[])
-            asked = "without a target" if math.isnan(target) else f"target {amount(target)}"
-            each.set_title(f"{shortened(name, 24)}, {asked}", fontsize=9, color=INK)
-    _colourbar(figure, axes.ravel().tolist(), scale)
+    for place, (title, paths) in places.items():
+        axes[place].set_axis_on()
+        axes[place].set(xticks=[], yticks=[])
+        axes[place].set_title(title, fontsize=9, color=INK)
+        _draw_paths(axes[place], maze, paths, scale)
+    _colourbar(figure, axes, scale, location="bottom", shrink=0.4, aspect=40)
     return to_png(figure)
+
+
+def _places(
+    panels: Mapping[str, Mapping[float, Paths]],
+) -> tuple[dict[tuple[int, int], tuple[str, Paths]], int]:
+    """The titles and paths of all panels by row and column, the targets of a method below each other."""
+    found, row = dict[tuple[int, int], tuple[str, Paths]](), 0
+    for first in range(0, len(panels), _ACROSS):
+        names = list(panels)[first : first + _ACROSS]
+        for column, name in enumerate(names):
+            for number, (target, paths) in enumerate(panels[name].items()):
+                given = "without a target" if math.isnan(target) else f"target {amount(target)}"
+                found[row + number, column] = f"{shortened(name, 24)}, {given}", paths
+        row += max(len(panels[name]) for name in names)
+    return found, row
 
 
 def _by_target(sweep: Sweep) -> dict[float, Paths]:
@@ -81,7 +92,7 @@ def _draw_data(data: Trajectories, maze: Maze, axes: Axes) -> None:
     axes.tick_params(colors=INK, labelsize=9, color=FAINT)
     number = f"{len(shown):,} of {data.episodes:,} episodes" if len(shown) < data.episodes else "all episodes"
     axes.set_title(f"paths of {number}; circle: the goal", fontsize=9, color=INK)
-    _colourbar(axes.figure, axes, scale)
+    _colourbar(axes.figure, axes, scale, shrink=0.8, panchor=(0.5, 0.5))
 
 
 def _draw_paths(axes: Axes, maze: Maze, paths: Paths, scale: Normalize) -> None:
@@ -102,9 +113,8 @@ def _scale(lowest: float, best: float) -> Normalize:
     return Normalize(lowest, max(best, lowest + 1e-9))
 
 
-def _colourbar(figure: Any, axes: Any, scale: Normalize) -> None:
-    mapped = ScalarMappable(scale, _COLOURS)
-    colours = figure.colorbar(mapped, ax=axes, label="return", shrink=0.8, panchor=(0.5, 0.5))
+def _colourbar(figure: Any, axes: Any, scale: Normalize, **where: Any) -> None:
+    colours = figure.colorbar(ScalarMappable(scale, _COLOURS), ax=axes, label="return", **where)
     colours.ax.tick_params(colors=INK, labelsize=9)
 
 

@@ -63,16 +63,16 @@ def expert_table(
         by_quality: whether there is an average for each kind of data as well.
     """
     theirs = published or PublishedTable("", {})
+    is_beside = not evidence.evaluated or bool(theirs.datasets & evidence.evaluated.keys())
     open_ended = {each.sweep.method for each in evidence if not each.sweep.takes_target}
     columns = []
     for label in labels:
-        source = f"beside it {theirs.sources[label]}'s" if label in theirs.sources else ""
+        source = f"beside it {theirs.sources[label]}'s" if is_beside and label in theirs.sources else ""
         note = ", ".join(filter(None, ("without a target" * (label in open_ended), source)))
         columns.append(TableColumn(label, note, better="higher"))
-    columns += [
-        TableColumn(name, f"published{f' by {theirs.sources[name]}' * (name in theirs.sources)}")
-        for name in others
-    ]
+    for name in others:
+        source = f" by {theirs.sources[name]}" if name in theirs.sources else ""
+        columns.append(TableColumn(name, f"published{source}"))
     rows = []
     for dataset, methods in evidence.evaluated.items():
         cells = []
@@ -91,7 +91,9 @@ def expert_table(
         summed.append(_averages("average", rows))
     numbers = scores_in_words(each.dataset for each in evidence)
     whose = listed([f"{name}'s" for name in dict.fromkeys(("the paper", *theirs.sources.values()))])
-    title = f"{numbers} at {evidence.near.phrase}" + (f", {whose} beside ours" if published else "")
+    title = f"{numbers} at {evidence.near.phrase}" + (
+        f", {whose} beside ours" if published and is_beside else ""
+    )
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 
