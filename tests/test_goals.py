@@ -53,6 +53,22 @@ def test_a_policy_that_observes_the_goal_goes_there(tmp_path: Path, monkeypatch:
     for each in (data, blind):
         policies = cwbc.train(each, "rvs+w", preset="small", seeds=1, steps=800, width=64, learning_rate=3e-3)
         rates.append(cwbc.evaluate(policies, targets=[1.0], episodes=40).returns.mean())
+        if each is data:
+            _acts_on_what_the_environment_gives(policies.policy())
     seeing, without = rates
     assert seeing > 0.9
     assert without < 0.6
+
+
+def _acts_on_what_the_environment_gives(policy: cwbc.Policy) -> None:
+    """On the dictionary itself, and on those of several episodes."""
+    observation, _ = gymnasium.make(goal_maze.SEEING).reset(seed=0)
+    flat = np.concatenate([observation[part] for part in ("achieved_goal", "desired_goal", "observation")])
+    actions = []
+    for given in (flat, observation):
+        policy.begin(1.0)
+        actions.append(policy.act(given))
+    np.testing.assert_array_equal(actions[0], actions[1])
+    policy.begin([1.0, 1.0])
+    both = policy.act({part: np.stack([values, values]) for part, values in observation.items()})
+    np.testing.assert_allclose(both, [actions[0]] * 2, rtol=1e-5)

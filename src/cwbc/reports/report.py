@@ -53,7 +53,7 @@ class Picture(NamedTuple):
     what: str
 
 
-class Image(NamedTuple):
+class PageImage(NamedTuple):
     """A drawing that no chart is: shown on the page, and a PNG beside it."""
 
     title: str
@@ -61,7 +61,7 @@ class Image(NamedTuple):
     draw: Callable[[], bytes]
 
 
-def paths_image(methods: Methods, title: str = "Paths in the maze") -> Image | None:
+def paths_image(methods: Methods, title: str = "Paths in the maze") -> PageImage | None:
     """The maze with what the methods achieved in it; None where no paths were recorded."""
     recorded = {name: method for name, method in methods.items() if method.sweep.paths}
     if not recorded:
@@ -77,7 +77,7 @@ def paths_image(methods: Methods, title: str = "Paths in the maze") -> Image | N
         "The first episodes of every seed, at the lowest target and at the one nearest to the dataset's best "
         "return. Circle: the goal."
     )
-    return Image(title, caption, draw)
+    return PageImage(title, caption, draw)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +148,7 @@ class ReportDocument:
     tables: Mapping[str, ReportTable] = dataclasses.field(default_factory=dict)
     charts: Sequence[Chart] = ()
     pictures: Mapping[str, Picture] = dataclasses.field(default_factory=dict)
-    images: Mapping[str, Image] = dataclasses.field(default_factory=dict)
+    images: Mapping[str, PageImage] = dataclasses.field(default_factory=dict)
     files: Mapping[str, File] = dataclasses.field(default_factory=dict)  # more of them beside the page
     written: Mapping[str, str] = dataclasses.field(default_factory=dict)  # those that others write, in words
 
