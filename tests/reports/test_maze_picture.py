@@ -20,10 +20,12 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports import maze_picture as maze_pictures
 from cwbc.reports import png
+from cwbc.reports.comparison import comparison
 from cwbc.reports.maze_picture import maze_picture
 from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.paths import MazePath, read_paths
 from cwbc.results.sweeps import Sweep
+from cwbc.system.errors import UnavailableError
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,22 @@ def test_achieved_paths_stand_in_the_maze_by_method_and_target(monkeypatch: pyte
         assert {*np.asarray(paths.get_array()).tolist()} == {float(title == "rvs, target 1")}
         assert (paths.norm.vmin, paths.norm.vmax) == (0, 1)  # as in the data, whatever was achieved
         assert sum(isinstance(patch, Rectangle) for patch in axes.patches) == 18
+
+
+def test_without_the_packages_that_draw_it_the_page_has_no_picture_and_why_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing() -> None:
+        raise UnavailableError("environments need more")
+
+    monkeypatch.setattr("cwbc.envs.need_simulators", missing)
+    method = achieved("rvs", (0.0, 1.0))
+    report = comparison({"rvs": method}, method.dataset, {}, {}, {})
+    contents = report.contents()
+    assert "paths.png not written: environments need more" in capsys.readouterr().err
+    assert "paths.png" not in contents
+    assert "reliability.png" in contents
+    assert "<img" not in str(contents["report.html"])
 
 
 def test_a_comparison_in_a_maze_shows_the_paths_that_it_achieved(

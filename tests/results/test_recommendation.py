@@ -116,6 +116,20 @@ def test_one_seed_that_succeeds_alone_has_no_interval_of_its_fractions() -> None
         assert np.isnan([estimate.low, estimate.high]).all()
 
 
+def test_seeds_that_all_succeed_have_no_certain_fractions() -> None:
+    returns = np.ones((3, 4, 5))
+    sweep = Sweep("", np.arange(3), np.array(UNIT), returns, np.ones(returns.shape, np.int64))
+    method = EvaluatedMethod.of(sweep, SUCCESSES)
+    for name, value in (("ood_retention", 1.0), ("monotonicity", 1.0), ("calibration_error", 50.0)):
+        estimate = method.metrics[name]
+        assert estimate.value == value
+        assert np.isnan([estimate.low, estimate.high]).all()
+    at_best = method.metrics["at_dataset_best"]
+    # 15 successes of 15, and Student's 4.302653 for three seeds.
+    assert at_best.value == 100
+    assert at_best.low == pytest.approx(100 / (1 + 4.302653**2 / 15))
+
+
 def test_of_methods_alike_the_reliable_one_is_used() -> None:
     found = recommended(rvs=sweep(*COLLAPSES), rvs__cwbc=sweep(*FOLLOWS))
     assert found.method == "rvs+cwbc"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from cwbc import envs
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import Chart
 from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
@@ -69,6 +70,7 @@ def paths_image(methods: Methods, title: str = "Paths in the maze") -> PageImage
 
     def draw() -> bytes:
         need_plots()
+        envs.need_simulators()
         from cwbc.reports import maze_picture
 
         return maze_picture.achieved_picture(recorded)

@@ -99,7 +99,8 @@ def success_interval(rates: Array, episodes: int) -> Ends:
     square = student_t(seeds - 1) ** 2 / np.maximum(number, 1.0)
     middle = mean + square / 2
     reach = np.sqrt(square * spread + square**2 / 4)
-    return value, (middle - reach) / (1 + square), (middle + reach) / (1 + square)
+    low, high = (middle - reach) / (1 + square), (middle + reach) / (1 + square)
+    return value, np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)  # which rounding might leave
 
 
 def band(samples: Array, episodes: int | None = None) -> Ends:
