@@ -139,7 +139,10 @@ def test_without_the_packages_that_draw_it_the_page_has_no_picture_and_why_is_sa
 
 
 def test_a_comparison_in_a_maze_shows_the_paths_that_it_achieved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: Trajectories
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    data: Trajectories,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(data, tmp_path / "maze.hdf5")
@@ -157,3 +160,6 @@ def test_a_comparison_in_a_maze_shows_the_paths_that_it_achieved(
     assert run("report", "out/bc") == 0
     assert "Paths in the maze" in Path("out/bc/report.html").read_text()
     assert Path("out/bc/paths.csv").exists()
+    recorded.write_text(recorded.read_text().replace("\n1,", "\n9,"))  # a seed that was not trained
+    assert run("report", "out") == 2
+    assert "paths.csv is of another evaluation than results.csv beside it" in capsys.readouterr().err

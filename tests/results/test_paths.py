@@ -30,7 +30,15 @@ def test_what_is_written_is_read_to_two_decimals(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read.places, written.places.round(2))
 
 
-@pytest.mark.parametrize("text", ["seed,target\n0,1\n", "seed,target,episode,x,y\n0,1,0,here,2\n", "a\n1\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seed,target\n0,1\n",
+        "seed,target,episode,x,y\n0,1,0,here,2\n",
+        "seed,target,episode,x,y\n0,1,0,nan,2\n",
+        "a\n1\n",
+    ],
+)
 def test_a_damaged_file_says_what_it_should_be(text: str, tmp_path: Path) -> None:
     path = tmp_path / "paths.csv"
     path.write_text(text)

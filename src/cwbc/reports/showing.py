@@ -62,12 +62,13 @@ def expert_table(
         wins_over: methods whose wins are counted, with the method that each is to beat.
         by_quality: whether there is an average for each kind of data as well.
     """
+    if published and evidence.evaluated and not published.datasets & evidence.evaluated.keys():
+        published, others = None, ()  # it has nothing on these
     theirs = published or PublishedTable("", {})
-    is_beside = not evidence.evaluated or bool(theirs.datasets & evidence.evaluated.keys())
     open_ended = {each.sweep.method for each in evidence if not each.sweep.takes_target}
     columns = []
     for label in labels:
-        source = f"beside it {theirs.sources[label]}'s" if is_beside and label in theirs.sources else ""
+        source = f"beside it {theirs.sources[label]}'s" if label in theirs.sources else ""
         note = ", ".join(filter(None, ("without a target" * (label in open_ended), source)))
         columns.append(TableColumn(label, note, better="higher"))
     for name in others:
@@ -91,9 +92,7 @@ def expert_table(
         summed.append(_averages("average", rows))
     numbers = scores_in_words(each.dataset for each in evidence)
     whose = listed([f"{name}'s" for name in dict.fromkeys(("the paper", *theirs.sources.values()))])
-    title = f"{numbers} at {evidence.near.phrase}" + (
-        f", {whose} beside ours" if published and is_beside else ""
-    )
+    title = f"{numbers} at {evidence.near.phrase}" + (f", {whose} beside ours" if published else "")
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 

@@ -47,6 +47,8 @@ def read_paths(path: Path) -> tuple[MazePath, ...]:
         found = []
         for (seed, target, episode), group in itertools.groupby(rows, operator.itemgetter(*_COLUMNS[:3])):
             places = np.array([(float(row["x"]), float(row["y"])) for row in group])
+            if not np.isfinite(places).all():
+                raise ValueError("places are numbers")
             found.append(MazePath(int(seed), float(target or "nan"), int(episode), places))
     except FileNotFoundError:
         return ()

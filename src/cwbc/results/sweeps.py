@@ -59,6 +59,11 @@ class Sweep:
         """Whether the method is conditioned on a target return."""
         return bool(np.isfinite(self.targets).all())
 
+    def includes(self, path: MazePath) -> bool:
+        """Whether a path is of one of its episodes."""
+        known = path.seed in self.seeds and self.index_of(path.target) is not None
+        return known and 0 <= path.episode < self.episodes
+
     def index_of(self, target: float) -> int | None:
         """The index of a target, or None where it was not evaluated; a method without one has one index."""
         if not self.takes_target:

@@ -174,7 +174,12 @@ class RunDirectory:
         found = read_results(self.path / RESULTS)
         if len(found) != 1:
             raise InputError(f"{self.path / RESULTS} holds {len(found)} methods; a run has one")
-        return dataclasses.replace(found[0], paths=read_paths(self.path / PATHS))
+        paths = read_paths(self.path / PATHS)
+        if not all(map(found[0].includes, paths)):
+            raise InputError(
+                f"{self.path / PATHS} is of another evaluation than {RESULTS} beside it; remove it"
+            )
+        return dataclasses.replace(found[0], paths=paths)
 
     def estimates(self) -> Estimates | None:
         """The estimates of an offline evaluation; None where the returns were simulated."""
