@@ -23,7 +23,12 @@ from cwbc.results.evidence import Evidence
 from cwbc.results.sweeps import Sweep
 
 SCALE = Scale("small", steps=1, seeds=2, episodes=1, precision="float32")
-ENVIRONMENTS = {"walker2d": "Walker2d-v4", "hopper": "Hopper-v4", "halfcheetah": "HalfCheetah-v4"}
+ENVIRONMENTS = {
+    "antmaze": "d4rl/antmaze-umaze-v2",
+    "walker2d": "Walker2d-v4",
+    "hopper": "Hopper-v4",
+    "halfcheetah": "HalfCheetah-v4",
+}
 MARKS = ("low", "data's best", "1x expert", "2x expert")  # the target returns of a curve
 LOW, BEST = 0.4, 0.8  # of the expert return
 HOLDS = (20.0, 50.0, 50.0, 50.0)  # scores at MARKS
@@ -31,9 +36,11 @@ FALLS = (20.0, 50.0, 10.0, 0.0)
 
 
 def summary(dataset: str, counts: Sequence[int] = (6, 2, 1, 1), mean: float = 1000.0) -> DatasetSummary:
-    """A dataset whose best return is 0.8x expert and whose returns have this histogram."""
+    """A dataset whose best return is 0.8x expert, with this histogram of returns; of mazes, successes."""
     robot = dataset.split("-")[0]
     best = BEST * TASKS[robot].expert_return
+    if robot == "antmaze":
+        counts, best, mean = (6, 4), 1.0, 0.4
     edges = tuple(np.linspace(0, best, len(counts) + 1).tolist())
     episodes = sum(counts)
     return DatasetSummary(

@@ -48,7 +48,7 @@ def on_toy(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_an_item_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("reproduce") == 0
     said = capsys.readouterr().out
-    assert len(ITEMS) == 13
+    assert len(ITEMS) == 14
     for item in ITEMS.values():
         assert item.name in said
         assert item.place in said
@@ -73,7 +73,12 @@ def test_mistakes_are_found_before_anything_is_written(
         "unknown method of this item 'rvs+w'": ("table1", "--methods=rvs,rvs+w"),
         "give --engine ray with it": ("table1", "--address=ray://there"),
         "cwbc data download walker2d-medium-expert-v2": ("components", "--data=d4rl"),
+        "cwbc data download antmaze-large-play-v2": ("antmaze", "--data=d4rl"),
+        "pointmaze-umaze is a generated dataset": ("antmaze", "--data=d4rl", "--quick"),
+        "the behaviour policies of cwbc/antmaze/umaze-v0 do not come with this version": ("antmaze",),
     }
+    # Whether or not there are any by now.
+    monkeypatch.setattr("cwbc.data.generated.is_shipped", lambda task: False)
     for expected, arguments in refused.items():
         assert run("reproduce", *arguments) == 2
         assert expected in capsys.readouterr().err

@@ -27,6 +27,7 @@ from cwbc.reports import grid_report
 from cwbc.reports.chart import Curve
 from cwbc.reports.overall import Overall
 from cwbc.results.evidence import Evidence
+from cwbc.results.paths import MazePath
 from cwbc.system.errors import InputError
 
 TWO = ("hopper-medium", "walker2d-medium")
@@ -435,3 +436,31 @@ def test_a_method_that_takes_no_target_is_not_ranked_by_retention(tmp_path: Path
     assert "A dash stands for" not in page.text
     seeds = csv.DictReader((tmp_path / "out" / "seeds.csv").read_text().splitlines())
     assert {row["target"] for row in seeds if row["method"] == "bc"} == {""}
+
+
+def test_success_rates_have_intervals_and_mazes_their_paths(tmp_path: Path) -> None:
+    (about,) = curves(["antmaze-umaze"], rvs=(0, 100, 100, 100))
+    places = np.array([[0.0, 0.0], [4.0, 0.0]])
+    sweep = dataclasses.replace(
+        about.sweep,
+        seeds=np.arange(3),
+        returns=np.ones((3, 4, 10)),
+        lengths=np.ones((3, 4, 10), np.int64),
+        paths=[MazePath(seed, 1.0, 0, places) for seed in range(3)],
+    )
+    outcomes = [dataclasses.replace(about, sweep=sweep)]
+    _, page = reported(outcomes, tmp_path)
+    text = page.text.replace("\u00a0%", " %")
+    assert "Every return in the data is 0 or 1: scores are success rates in %." in text
+    assert "small numbers are 95 % intervals, those of all runs together by bootstrap" in text
+    shown = table(tmp_path, "scores")["antmaze-umaze"]
+    assert (shown["rvs"], shown["rvs high"]) == ("100.0", "100.0")
+    assert float(shown["rvs low"]) == pytest.approx(100 / (1 + 4.302653**2 / 30))
+    assert (tmp_path / "out" / "antmaze-umaze-paths.png").stat().st_size > 1000
+    assert "antmaze-umaze: paths in the maze" in page.text
+    (image,) = page.having("src")
+    assert image["src"].startswith("data:image/png;base64,")
+    evidence = Evidence.of([dataclasses.replace(about, sweep=dataclasses.replace(sweep, paths=()))], [])
+    (row,) = Overall.of(evidence, ["rvs"]).table({}).rows
+    assert row.cells[1].number == pytest.approx(100)  # interquartile mean of runs that are all alike
+    assert np.isnan([row.cells[1].low, row.cells[1].high]).all()

@@ -79,7 +79,10 @@ UNIT = (0.0, 0.5, 1.0, 2.0)
 
 
 def of_successes(*curve: float, apart: float = 0.01) -> Recommendation:
-    method = EvaluatedMethod.of(sweep(*curve, apart=apart, targets=UNIT), SUCCESSES)
+    rates = sweep(*curve, apart=apart, targets=UNIT)
+    episodes = (np.arange(200) < 200 * rates.returns).astype(np.float64)
+    rates = dataclasses.replace(rates, returns=episodes, lengths=np.ones(episodes.shape, np.int64))
+    method = EvaluatedMethod.of(rates, SUCCESSES)
     found = recommend({"rvs": method})
     assert found is not None
     return found
@@ -88,17 +91,18 @@ def of_successes(*curve: float, apart: float = 0.01) -> Recommendation:
 def test_of_successes_the_target_is_success_and_the_return_a_rate() -> None:
     # As good at any target: the best one is not 0, as it would be for returns.
     found = of_successes(0.93, 0.9, 0.9, 0.9)
-    # Three seeds at 89, 90 and 91 %.
+    # 540 of 600, with Student's 4.302653 for three seeds: more than the seeds at 89, 90 and 91 % differ.
     assert said(found) == (
-        "Use rvs with target return 1: expected success rate 90 %, 95 % interval 88 % to 92 %."
+        "Use rvs with target return 1: expected success rate 90 %, 95 % interval 83 % to 94 %."
     )
+    assert "success rate 100 %, 95 % interval 97 % to 100 %." in said(of_successes(1, 1, 1, 1, apart=0))
     assert of_successes(0.5, 0.9, 0.7, 0.6).point.target == 0.5  # clearly better
     worse = said(of_successes(0.1, 0.1, 0.2, 0.1))
     assert worse.startswith(
         "No policy to deploy. The best one, rvs with target return 1, achieves a success rate"
     )
     # A rate does not leave 0 to 1, however far apart the seeds are.
-    assert "interval 0 % to 100 %" in said(of_successes(0.5, 0.5, 0.5, 0.5, apart=0.4))
+    assert "interval 5 % to 95 %" in said(of_successes(0.5, 0.5, 0.5, 0.5, apart=0.4))
 
 
 def test_one_seed_that_succeeds_alone_has_no_interval_of_its_fractions() -> None:
@@ -110,6 +114,20 @@ def test_one_seed_that_succeeds_alone_has_no_interval_of_its_fractions() -> None
         estimate = method.metrics[name]
         assert estimate.value == 1
         assert np.isnan([estimate.low, estimate.high]).all()
+
+
+def test_seeds_that_all_succeed_have_no_certain_fractions() -> None:
+    returns = np.ones((3, 4, 5))
+    sweep = Sweep("", np.arange(3), np.array(UNIT), returns, np.ones(returns.shape, np.int64))
+    method = EvaluatedMethod.of(sweep, SUCCESSES)
+    for name, value in (("ood_retention", 1.0), ("monotonicity", 1.0), ("calibration_error", 50.0)):
+        estimate = method.metrics[name]
+        assert estimate.value == value
+        assert np.isnan([estimate.low, estimate.high]).all()
+    at_best = method.metrics["at_dataset_best"]
+    # 15 successes of 15, and Student's 4.302653 for three seeds.
+    assert at_best.value == 100
+    assert at_best.low == pytest.approx(100 / (1 + 4.302653**2 / 15))
 
 
 def test_of_methods_alike_the_reliable_one_is_used() -> None:

@@ -56,6 +56,21 @@ def test_an_observation_by_name_in_any_order(kind: Any) -> None:
     assert first(trained, [1.0, 2.0], kind(angle=np.array([-0.25, 4]), speed=[0.5, 3])) == several
 
 
+@pytest.mark.parametrize("kind", [dict, Row])
+def test_arrays_by_name_are_taken_apart(kind: Any) -> None:
+    trained = policy("goal[0]", "goal[1]")
+    expected = first(trained, 1.0, [0.5, -0.25])
+    assert first(trained, 1.0, kind(goal=np.array([0.5, -0.25]), other=np.zeros(9))) == expected
+    several = first(trained, [1.0, 2.0], [[0.5, -0.25], [3, 4]])
+    assert first(trained, [1.0, 2.0], kind(goal=[[0.5, -0.25], [3, 4]])) == several
+    assert first(trained, [1.0, 2.0], [kind(goal=[0.5, -0.25]), kind(goal=(3, 4))]) == several
+    for short in ([0.5], 0.5, "here"):
+        with pytest.raises(InputError, match=r"the observation lacks .*goal\[1\]"):
+            first(trained, 1.0, kind(goal=short))
+    grid = policy("map[0,0]", "map[1,0]")
+    assert first(grid, 1.0, kind(map=[[0.5], [-0.25]])) == expected
+
+
 @pytest.mark.parametrize(
     ("observation", "message"),
     [

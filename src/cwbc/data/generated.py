@@ -138,6 +138,12 @@ def _navigation() -> ModuleType:
     return navigation
 
 
+def check_available(name: str) -> None:
+    """Refuse a dataset whose behaviour policies do not come with the package, unless it is stored."""
+    if name in _NEEDS and name not in catalogue() and store.find(name) is None:
+        raise _missing(name)
+
+
 def _missing(name: str) -> InputError:
     task = _NEEDS[name]
     environment = "cwbc/ant-direction-v0" if task == ANT else f"ALE/{task.capitalize()}-v5"

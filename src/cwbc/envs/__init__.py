@@ -77,6 +77,15 @@ def is_batched(environment: Environment) -> bool:
     )
 
 
+def is_maze(environment: Environment) -> bool:
+    """Whether it is a maze of the package, whose observations begin with x and y."""
+    if not isinstance(environment, str) or not environment.startswith(OWN):
+        return False
+    from cwbc.envs.mazes import MAZES
+
+    return environment in MAZES
+
+
 def takes_turns(environment: Environment) -> TypeGuard[gymnasium.Env[Any, Any]]:
     """Whether there is only one copy of an environment, in which episodes run one after another."""
     imported = sys.modules.get("gymnasium")  # by whoever created an environment

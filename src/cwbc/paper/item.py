@@ -21,7 +21,7 @@ FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper"
 STEPS = Training().steps  # of a full run
 UPDATES = 300_000  # of value-based methods in a full run, a third of what their authors take
 QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7, condition_scale="paper")
-LESS = 0.8  # of the dataset's best: a target of all items beside the sweep, so that they share cells
+LESS = 0.8  # of the dataset's best: a target of most items beside the sweep, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
 
 
@@ -49,6 +49,9 @@ class Item:
     needs_data: bool = False  # whether rules or exhibits use the trajectories
     full_only: tuple[str, ...] = ()  # methods that a quick run leaves out, unless they are named
     costly: tuple[str, ...] = ()  # methods that have FEW seeds in a full run, unless a number is given
+    scale: Scale = FULL
+    quick_scale: Scale = QUICK
+    fractions: tuple[float, ...] = (LESS,)  # target returns beside those of the scale, as in Cell
 
     def claims(self, evidence: Evidence) -> list[Claim]:
         """The claims as their rules decide them."""
@@ -75,7 +78,9 @@ class Item:
                 training = dataclasses.replace(training, steps=min(training.steps, UPDATES))
             if cell.label in self.costly and not seeds_are_given:
                 cell = dataclasses.replace(cell, seeds=cell.seeds[:FEW])
-            about: Any = {"fractions": (LESS,)} if learner.needs_target else {"targets": (), "points": None}
+            about: dict[str, Any] = {"targets": (), "points": None}
+            if learner.needs_target:
+                about = {"fractions": self.fractions}
             cells.append(dataclasses.replace(cell, training=training, **about))
         return tuple(cells)
 
@@ -87,11 +92,12 @@ class Item:
         """The same item with only these datasets and methods; an unknown one is an error."""
         # Without spaces and capitals: "alpha=1" is "alpha = 1", "RvS" is "rvs".
         variants = {_label(each).replace(" ", "").lower(): each for each in self.variants}
-        for kind, names, known in (("dataset", datasets, self.datasets), ("method", methods, variants)):
+        known_datasets = tuple(dict.fromkeys((*self.datasets, *self.quick_datasets)))
+        for kind, names, known in (("dataset", datasets, known_datasets), ("method", methods, variants)):
             for name in names or ():
                 if name not in known:
                     raise unknown(f"{kind} of this item", name, known)
-        chosen = tuple(name for name in self.datasets if name in datasets) if datasets else None
+        chosen = tuple(name for name in known_datasets if name in datasets) if datasets else None
         return dataclasses.replace(
             self,
             datasets=chosen or self.datasets,

@@ -1,6 +1,7 @@
 """The paper's datasets, and its tables as printed: normalized scores, mean and deviation.
 
-The target of its own methods is the expert return; it quotes the others from their papers.
+The target of its own methods is the expert return; it quotes the others from their papers. Beside them are
+CORL's scores at the last checkpoint, where the paper has none of its own.
 """
 
 from __future__ import annotations
@@ -8,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from cwbc.behaviours import ANT_MAZES as _KINDS
+from cwbc.behaviours import MAZES as _SIZES
 from cwbc.reports.showing import PublishedTable, Score
+from cwbc.system.errors import InputError
 
 ROBOTS = ("walker2d", "hopper", "halfcheetah")
 QUALITIES = ("medium", "medium-replay", "medium-expert")
 DATASETS = tuple(f"{robot}-{kind}" for robot in ROBOTS for kind in QUALITIES)  # in the tables' order
 WALKERS = ("walker2d-medium-replay", "walker2d-medium", "walker2d-medium-expert")  # the figures' order
 MEDIUMS, REPLAYS, EXPERTS = (tuple(f"{robot}-{kind}" for robot in ROBOTS) for kind in QUALITIES)
+ANT_MAZES = tuple(f"antmaze-{kind}" for kind in _KINDS)
+POINT_MAZES = tuple(f"pointmaze-{size}" for size in _SIZES)  # not the paper's: for quick runs
 
 Datasets = Literal["ours", "d4rl"]
 
@@ -22,6 +28,9 @@ Datasets = Literal["ours", "d4rl"]
 def named(dataset: str, datasets: Datasets) -> str:
     """The name in the store of a dataset such as walker2d-medium."""
     robot, kind = dataset.split("-", 1)
+    if dataset in POINT_MAZES and datasets == "d4rl":
+        other = f"--datasets {ANT_MAZES[0]}"
+        raise InputError(f"{dataset} is a generated dataset, not one of D4RL's; give {other}, or another")
     return f"cwbc/{robot}/{kind}-v0" if datasets == "ours" else f"d4rl/{robot}/{kind}-v2"
 
 
@@ -89,4 +98,42 @@ FILTERED_BC = _table(
     hopper-medium-expert      110.9       108.8±0.9  110.0±2.8
     halfcheetah-medium-expert 92.9        83.4±2.1   91.1±2.0
     """,
+)
+
+ANT_MAZE = _table(
+    "Table 6",
+    """
+                              rvs        rvs+w      rvs+c      rvs+cwbc   dt   cql  bc
+    antmaze-umaze             54.0±13.56 65.0±18.03 58.0±8.72  65.0±12.85 65.6 44.8 54.6
+    antmaze-umaze-diverse     55.0±15.65 46.0±16.85 50.0±10.95 42.0±7.48  51.2 23.4 45.6
+    antmaze-medium-play       0.0±0.0    26.0±12.0  0.0±0.0    25.0±13.6  1.0  0.0  0.0
+    antmaze-medium-diverse    1.0±3.0    24.0±15.62 1.0±3.0    23.0±11.0  0.6  0.0  0.0
+    antmaze-large-play        0.0±0.0    4.0±4.9    0.0±0.0    5.0±6.71   0.0  0.0  0.0
+    antmaze-large-diverse     0.0±0.0    10.0±10.0  0.0±0.0    17.0±11.87 0.2  0.0  0.0
+    """,
+    {"rvs+w": 4, "rvs+c": 1, "rvs+cwbc": 4},  # as printed; by its numbers, 5, 1 and 5
+)
+
+CORL_ANT_MAZE = _table(
+    "CORL",
+    """
+                              td3bc cql  iql  rebrac
+    antmaze-umaze             70.8  92.8 77.0 97.8
+    antmaze-umaze-diverse     44.8  37.3 54.3 83.5
+    antmaze-medium-play       0.3   65.8 65.8 89.5
+    antmaze-medium-diverse    0.3   67.3 73.8 83.5
+    antmaze-large-play        0.0   20.8 42.0 52.3
+    antmaze-large-diverse     0.0   20.5 30.3 64.0
+    """,
+)
+_PAPERS_CQL = "cql (RvS's paper)"  # which Table 6 quotes, far below CORL's
+MAZES = PublishedTable(
+    "Table 6, CORL",
+    {
+        **{name: of for name, of in ANT_MAZE.scores.items() if name != "cql"},
+        **CORL_ANT_MAZE.scores,
+        _PAPERS_CQL: ANT_MAZE.scores["cql"],
+    },
+    ANT_MAZE.wins,
+    sources=dict.fromkeys(CORL_ANT_MAZE.scores, "CORL"),
 )

@@ -13,7 +13,7 @@ from cwbc.data import d4rl, generated, store
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Cell, Scale
 from cwbc.grids.outcomes import Results
-from cwbc.paper.item import FULL, STEPS, Item
+from cwbc.paper.item import STEPS, Item
 from cwbc.paper.published import Datasets
 from cwbc.paper.verdicts import VERDICTS, Case, Claim, judged
 from cwbc.reports import writing
@@ -23,7 +23,7 @@ from cwbc.reports.report import File, Picture, ReportDocument
 from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import evaluated_in_words
 from cwbc.system.errors import InputError
-from cwbc.system.formatting import counted, listed, span
+from cwbc.system.formatting import PERCENT, counted, listed, span
 
 _MARKS = {"supported": "+", "contradicted": "−", "inconclusive": "?"}
 
@@ -51,17 +51,19 @@ class Extent:
         """Whether less is trained, or on less data, than in the paper."""
         if not self.item.variants:
             return self.quick and self.data == "ours"
-        return self.quick or self.scale.seeds < FULL.seeds or (self.scale.steps or STEPS) < STEPS
+        return self.quick or self.scale.seeds < self.item.scale.seeds or (self.scale.steps or STEPS) < STEPS
 
     def remarks(self, datasets: Mapping[str, DatasetSummary], seeds: Collection[int]) -> list[str]:
         """The remarks that a reader of the numbers needs; seeds are the numbers of them."""
         remarks = []
         if self.item.variants:
             spread = "± is the std over seeds, as in the paper"
-            remarks += [
-                evaluated_in_words(seeds, {self.scale.episodes}, spread),
-                "Scores are normalized as in D4RL; the target return is 1x expert unless stated otherwise.",
-            ]
+            scale = "Scores are normalized as in D4RL; the target return is 1x expert unless stated "
+            scale += "otherwise."
+            if all(dataset.counts_successes for dataset in datasets.values()):
+                spread = "small numbers are 95 % intervals, ± the std over seeds as published"
+                scale = f"Scores are success rates in{PERCENT}; the target return is 1, which is success."
+            remarks += [evaluated_in_words(seeds, {self.scale.episodes}, spread), scale]
         if self.changes:
             options = " and ".join(f"{option} {value}" for option, value in self.changes.items())
             remarks.append(f"This is the item with {options}, which differs from its defaults.")
@@ -86,7 +88,7 @@ class Extent:
         trained = f"{counted(self.scale.seeds, 'seed')}, {counted(self.scale.steps or STEPS, 'step')}"
         if self.quick:
             return f"{few}, {trained} of small networks, {counted(self.scale.episodes, 'episode')}"
-        return f"{trained}, where the paper has {FULL.seeds} and {STEPS:,}"
+        return f"{trained}, where the paper has {self.item.scale.seeds} and {STEPS:,}"
 
 
 def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:
@@ -97,6 +99,8 @@ def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:
         commands = [f"cwbc data download {each.d4rl_name}" for each in map(d4rl.find, missing) if each]
         problem = f"{len(missing)} of D4RL's datasets are not downloaded yet; these commands download them"
     else:
+        for name in names:
+            generated.check_available(name)
         missing = [name for name in names if _is_smaller(name)] if not quick else []
         commands = [f"cwbc data make {name} --size {generated.FULL} --overwrite" for name in missing]
         problem = f"{len(missing)} datasets are stored in a smaller size than D4RL's, as quick runs generate "

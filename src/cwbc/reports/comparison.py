@@ -11,7 +11,7 @@ from rich.text import Text
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.dataset_charts import Histories
 from cwbc.reports.reliability_chart import reliability_chart
-from cwbc.reports.report import DatasetPart, Picture, ReportDocument
+from cwbc.reports.report import DatasetPart, Picture, ReportDocument, paths_image
 from cwbc.reports.showing import scores_table
 from cwbc.results import sentences
 from cwbc.results.estimates import Estimates
@@ -70,7 +70,7 @@ def comparison(
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])
     recommended = recommend(methods)
     seeds = {len(method.scores) for method in methods.values()}
-    episodes = {method.sweep.returns.shape[2] for method in methods.values()}
+    episodes = {method.sweep.episodes for method in methods.values()}
     spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
     remarks = [
         *sentences.estimated_in_words(methods),
@@ -90,6 +90,7 @@ def comparison(
         tables={"scores": part.scores},
         charts=[chart],
         pictures=pictures,
+        images={"paths.png": paths} if (paths := paths_image(methods)) else {},
         written=written,
     )
 

@@ -16,7 +16,7 @@ from cwbc.reports.overall import Overall
 from cwbc.reports.page import block
 from cwbc.reports.provenance import cell_files, provenance_of, settings_of, track_cells
 from cwbc.reports.reliability_chart import reliability_chart
-from cwbc.reports.report import DatasetPart, Picture, ReportDocument
+from cwbc.reports.report import DatasetPart, Picture, ReportDocument, paths_image
 from cwbc.results.dataset_names import distinct_names, file_names
 from cwbc.results.evidence import Evidence
 from cwbc.results.recommendation import recommend
@@ -98,7 +98,7 @@ def about_grid(
     """The report with what all reports about grids have; datasets are by name."""
     labels = list(dict.fromkeys(outcome.cell.label for outcome in results.outcomes))
     short = distinct_names(results.datasets)
-    files, pictures, parts, warned = file_names(short.values()), {}, {}, []
+    files, pictures, images, parts, warned = file_names(short.values()), {}, {}, {}, []
     for name, dataset in datasets.items():
         outcomes = {each.cell.label: each for each in results.outcomes if each.cell.dataset == name}
         methods = {label: each.method for label, each in outcomes.items()}
@@ -109,6 +109,8 @@ def about_grid(
         if methods:
             chart = reliability_chart(methods, labels, short[name])
             pictures[f"{files[short[name]]}.png"] = Picture(chart, "", "achieved vs. target return")
+            if paths := paths_image(methods, f"{short[name]}: paths in the maze"):
+                images[f"{files[short[name]]}-paths.png"] = paths
     failures = [
         {"dataset": each.cell.dataset, "method": each.cell.label, "reason": each.reason}
         for each in results.failures
@@ -120,6 +122,7 @@ def about_grid(
         training_warnings=warned,
         failures=list(map(str, results.failures)),
         pictures={**shown.pictures, **pictures},
+        images=images,
         files={**shown.files, **cell_files(results.outcomes)},
     )
 
@@ -205,11 +208,13 @@ def _remarks(evidence: Evidence, results: Results) -> list[str]:
     seeds = {len(each.scores) for each in every}
     narrow = ", too narrow with so few" if min(seeds) < FEW else ""
     spread = f"± is the std over seeds, small numbers are 95 % bootstrap intervals{narrow}"
+    if _are_rates(evidence):
+        spread = f"small numbers are 95 % intervals, those of all runs together by bootstrap{narrow}"
     steps = {outcome.cell.dataset: outcome.dataset.steps for outcome in results.outcomes}
     hold, each_of = ("s hold", " each") if len(steps) > 1 else (" holds", "")
     remarks = [
         *estimated_in_words({each.sweep.method: each for each in every}),
-        evaluated_in_words(seeds, {each.sweep.returns.shape[2] for each in every}, spread),
+        evaluated_in_words(seeds, {each.sweep.episodes for each in every}, spread),
         _scale(evidence),
         f"The dataset{hold} {span(steps.values())} steps{each_of}.",
     ]
@@ -224,8 +229,12 @@ def _remarks(evidence: Evidence, results: Results) -> list[str]:
     return remarks + evidence.broken
 
 
+def _are_rates(evidence: Evidence) -> bool:
+    return {each.dataset.counts_successes for each in evidence} == {True}
+
+
 def _scale(evidence: Evidence) -> str:
-    if {each.dataset.counts_successes for each in evidence} == {True}:
+    if _are_rates(evidence):
         return f"Every return in the data is 0 or 1: scores are success rates in{PERCENT}."
     own = [name for name, of in evidence.evaluated.items() if not next(iter(of.values())).task.published]
     if own and len(own) == len(evidence.evaluated):

@@ -78,7 +78,7 @@ class Overall:
         for label, retention in self.mean(lambda each: each.retention).items():
             pair = (label, against.get(label, ""))  # no method is called so
             cells = [TableCell(float(self.at_expert.get(label, np.array(np.nan)).mean()))]
-            cells += [_estimated(statistics.interquartile_mean, scores, label) for scores in both]
+            cells += [_unless_equal(_estimated(statistics.interquartile_mean, of, label)) for of in both]
             cells += [_estimated(statistics.probability_of_improvement, scores, *pair) for scores in both]
             rows.append(TableRow(label, [*cells, TableCell(retention)]))
         count = len(self.datasets)
@@ -120,6 +120,11 @@ def _estimated(
         return TableCell()
     value, low, high = map(float, _bootstrap(statistic, *(scores[each] for each in (label, *other))))
     return TableCell(value, low, high, note=f"than {other[0]}" if other else "")
+
+
+def _unless_equal(cell: TableCell) -> TableCell:
+    """Runs that are all alike do not show how much others would differ: they have no interval."""
+    return TableCell(cell.value) if cell.low == cell.high else cell
 
 
 def _bootstrap(statistic: Callable[..., Array], *scores: Array) -> Ends:

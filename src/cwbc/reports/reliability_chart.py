@@ -10,7 +10,8 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import DATASET, Axis, Chart, Curve, Panel, Shade, Stairs, padded
 from cwbc.reports.method_styles import looks_of
 from cwbc.results.evaluated import Methods
-from cwbc.results.intervals import Array, Ends, band, bands, clipped
+from cwbc.results.intervals import Ends, band, bands
+from cwbc.results.sweeps import Sweep
 from cwbc.system.formatting import PERCENT, listed, score
 
 
@@ -28,7 +29,7 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     kind = "estimated" if dataset.is_estimated else "achieved"
     achieved = Panel(
         Axis(f"{kind} return", limits=limits),
-        [Curve(sweep.method, sweep.targets, *_band(sweep.means, dataset)) for sweep in sweeps],
+        [Curve(sweep.method, sweep.targets, *_band(sweep, dataset)) for sweep in sweeps],
         right=_right(dataset, (low, high)),
         diagonal=f"{kind} = target",
     )
@@ -56,9 +57,8 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     )
 
 
-def _band(means: Array, dataset: DatasetSummary) -> Ends:
-    found = band(means)
-    return clipped(found, 0, 1) if dataset.counts_successes else found
+def _band(sweep: Sweep, dataset: DatasetSummary) -> Ends:
+    return band(sweep.means, sweep.episodes if dataset.counts_successes else None)
 
 
 def _right(dataset: DatasetSummary, limits: tuple[float, float]) -> Axis:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from cwbc import envs
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import Chart
 from cwbc.reports.dataset_charts import Histories, sampled_chart, training_chart
@@ -50,6 +52,34 @@ class Picture(NamedTuple):
     chart: Chart
     heading: str
     what: str
+
+
+class PageImage(NamedTuple):
+    """A drawing that no chart is: shown on the page, and a PNG beside it."""
+
+    title: str
+    caption: str
+    draw: Callable[[], bytes]
+
+
+def paths_image(methods: Methods, title: str = "Paths in the maze") -> PageImage | None:
+    """The maze with what the methods achieved in it; None where no paths were recorded."""
+    recorded = {name: method for name, method in methods.items() if method.sweep.paths}
+    if not recorded:
+        return None
+
+    def draw() -> bytes:
+        need_plots()
+        envs.need_simulators()
+        from cwbc.reports import maze_picture
+
+        return maze_picture.achieved_picture(recorded)
+
+    caption = (
+        "The first episodes of every seed, at the lowest target and at the one nearest to the dataset's best "
+        "return. Circle: the goal."
+    )
+    return PageImage(title, caption, draw)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +150,7 @@ class ReportDocument:
     tables: Mapping[str, ReportTable] = dataclasses.field(default_factory=dict)
     charts: Sequence[Chart] = ()
     pictures: Mapping[str, Picture] = dataclasses.field(default_factory=dict)
+    images: Mapping[str, PageImage] = dataclasses.field(default_factory=dict)
     files: Mapping[str, File] = dataclasses.field(default_factory=dict)  # more of them beside the page
     written: Mapping[str, str] = dataclasses.field(default_factory=dict)  # those that others write, in words
 
@@ -132,8 +163,11 @@ class ReportDocument:
         try:
             for name, each in self.pictures.items():
                 files[name] = File(picture(each.chart, each.heading), each.what)
+            for name, image in self.images.items():
+                files[name] = File(image.draw(), "paths in the maze")
         except UnavailableError as error:
-            say(f"{', '.join(self.pictures)} not written: {error}")
+            missing = [name for name in (*self.pictures, *self.images) if name not in files]
+            say(f"{', '.join(missing)} not written: {error}")
         return {**{name: file.content for name, file in files.items()}, PAGE: self.page(files)}
 
     def page(self, files: Mapping[str, File]) -> str:
@@ -141,7 +175,12 @@ class ReportDocument:
         whats = {SUMMARY: "all numbers, with their provenance", **self.written}
         whats |= {name: file.what for name, file in files.items()}
         scores = {"Scores": [block("table", table) for table in self.tables.values()]}
-        charts = {"Charts": [block("chart", chart) for chart in self.charts]}
+        images = [
+            block("image", image, base64.b64encode(content).decode())
+            for name, image in self.images.items()
+            if name in files and isinstance(content := files[name].content, bytes)
+        ]
+        charts = {"Charts": [*(block("chart", chart) for chart in self.charts), *images]}
         # Of one dataset, its chart shows more than the table.
         results = charts | scores if len(self.datasets) == 1 else scores | charts
         tables = list(self.tables.values())

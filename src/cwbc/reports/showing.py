@@ -18,7 +18,7 @@ from cwbc.results.evaluated import EvaluatedMethod, Methods
 from cwbc.results.evidence import Evidence
 from cwbc.results.sentences import same_targets
 from cwbc.results.sweeps import same_target
-from cwbc.system.formatting import PERCENT, amount, percent, retention_percent
+from cwbc.system.formatting import PERCENT, amount, listed, percent, retention_percent
 
 
 class Score(NamedTuple):
@@ -35,6 +35,7 @@ class PublishedTable:
     name: str  # as people cite it
     scores: Mapping[str, Mapping[str, Score]]  # by method, by dataset
     wins: Mapping[str, int] = dataclasses.field(default_factory=dict)  # by method: better than RvS or DT
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)  # by method: whose, if another's
 
     @property
     def datasets(self) -> set[str]:
@@ -61,12 +62,18 @@ def expert_table(
         wins_over: methods whose wins are counted, with the method that each is to beat.
         by_quality: whether there is an average for each kind of data as well.
     """
+    if published and evidence.evaluated and not published.datasets & evidence.evaluated.keys():
+        published, others = None, ()  # it has nothing on these
     theirs = published or PublishedTable("", {})
     open_ended = {each.sweep.method for each in evidence if not each.sweep.takes_target}
-    columns = [
-        TableColumn(label, "without a target" * (label in open_ended), better="higher") for label in labels
-    ]
-    columns += [TableColumn(name, "published") for name in others]
+    columns = []
+    for label in labels:
+        source = f"beside it {theirs.sources[label]}'s" if label in theirs.sources else ""
+        note = ", ".join(filter(None, ("without a target" * (label in open_ended), source)))
+        columns.append(TableColumn(label, note, better="higher"))
+    for name in others:
+        source = f" by {theirs.sources[name]}" if name in theirs.sources else ""
+        columns.append(TableColumn(name, f"published{source}"))
     rows = []
     for dataset, methods in evidence.evaluated.items():
         cells = []
@@ -84,7 +91,8 @@ def expert_table(
         summed += [_wins(rows, [*labels, *others], wins_over, theirs)] if wins_over else []
         summed.append(_averages("average", rows))
     numbers = scores_in_words(each.dataset for each in evidence)
-    title = f"{numbers} at {evidence.near.phrase}" + (", the paper's beside ours" if published else "")
+    whose = listed([f"{name}'s" for name in dict.fromkeys(("the paper", *theirs.sources.values()))])
+    title = f"{numbers} at {evidence.near.phrase}" + (f", {whose} beside ours" if published else "")
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 
@@ -119,15 +127,18 @@ def curves(evidence: Evidence) -> list[Chart]:
 
 
 def cell_at(measured: EvaluatedMethod, target: float) -> TableCell:
-    """The mean and the std over seeds (the paper's ±) at a target return.
+    """The mean and the std over seeds (the paper's ±) at a target return; of success rates, the interval.
 
     The std divides by the number of seeds, not by one less, as the paper's does: its table of mazes
     has 1.0 ± 3.0, which ten seeds with one success in ten episodes among them give only so. (Its caption
     says 3 seeds. Those cannot give these numbers either way: at most 1.0 ± 1.4, or 1.0 ± 1.7.)
     """
+    if (point := measured.point_at(target)) is None:
+        return TableCell()
+    if measured.dataset.counts_successes:
+        return TableCell(*point.score)
     scores = measured.of_seeds(target)
-    spread = float(scores.std()) if len(scores) > 1 else math.nan
-    return TableCell(float(scores.mean()), spread=spread) if len(scores) else TableCell()
+    return TableCell(float(scores.mean()), spread=float(scores.std()) if len(scores) > 1 else math.nan)
 
 
 def _averages(name: str, rows: Sequence[TableRow]) -> TableRow:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cwbc.core.tasks import Landmark, Task, landmarks
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.estimates import Estimates
-from cwbc.results.intervals import NORMAL, Array, Estimate, clipped, finite, interval, student_t
+from cwbc.results.intervals import NORMAL, Array, Estimate, finite, interval, student_t, success_interval
 from cwbc.results.sweeps import Sweep, is_beyond
 from cwbc.system.formatting import amount
 
@@ -183,17 +183,22 @@ class EvaluatedMethod:
         """The curve with its intervals over seeds."""
         returns, scores = interval(self.sweep.means), interval(self.scores)
         if self.dataset.counts_successes:
-            returns, scores = clipped(returns, 0, 1), clipped(scores, 0, 100)
+            returns = success_interval(self.sweep.means, self.sweep.episodes)
+            scores = 100 * returns[0], 100 * returns[1], 100 * returns[2]
         numbers = zip(*returns, *scores, strict=True)
         targets = zip(self.sweep.targets.tolist(), numbers, strict=True)
         return [CurvePoint(target, Estimate.of(of[:3]), Estimate.of(of[3:])) for target, of in targets]
 
+    def point_at(self, target: float) -> CurvePoint | None:
+        """The point at a target return; None where it was not evaluated."""
+        index = self.sweep.index_of(target)
+        return None if index is None else self.points[index]
+
     @functools.cached_property
     def named_points(self) -> dict[str, CurvePoint | None]:
         """The points at the named targets and the best one, as in summary.json; None: not evaluated."""
-        indices = {mark.key: self.sweep.index_of(mark.target) for mark in self.landmarks}
-        indices |= {"best_point": best_point(self.scores)}
-        return {key: None if index is None else self.points[index] for key, index in indices.items()}
+        named = {mark.key: self.point_at(mark.target) for mark in self.landmarks}
+        return named | {"best_point": self.points[best_point(self.scores)]}
 
     @functools.cached_property
     def metrics(self) -> dict[str, Estimate]:
@@ -203,11 +208,14 @@ class EvaluatedMethod:
             return found | dict.fromkeys(FOLLOWING, Estimate())
         far, within = self.sweep.index_of(self.task.far_return), ~self.is_ood
         targets = self.task.normalize(self.sweep.targets[within])
-        return found | {
+        following = {
             "ood_retention": Estimate() if far is None else retention(self.scores, far),
             "calibration_error": calibration_error(self.scores[:, within], targets),
             "monotonicity": monotonicity(self.scores),
         }
+        if self.dataset.counts_successes:  # seeds may agree, as no others do
+            following = {name: each.unless_equal() for name, each in following.items()}
+        return found | following
 
     def to_json(self) -> dict[str, Any]:
         """For summary.json: what is not known is None."""
@@ -221,7 +229,7 @@ class EvaluatedMethod:
             found["ood_retention"] = {"target": found[self.landmarks[-1].key]["target"], **known}
         return {
             "seeds": len(self.sweep.seeds),
-            "episodes": self.sweep.returns.shape[2],
+            "episodes": self.sweep.episodes,
             "takes_target": self.sweep.takes_target,
             **found,
             "training_warnings": list(self.training_warnings),

@@ -33,6 +33,10 @@ class Estimate(NamedTuple):
     def is_known(self) -> bool:
         return math.isfinite(self.value)
 
+    def unless_equal(self) -> Estimate:
+        """The same without an interval of no width: seeds that agree do not show how others would differ."""
+        return Estimate(self.value) if self.low == self.high else self
+
     def overlaps(self, other: Estimate) -> bool:
         """Whether both have an interval, and these overlap."""
         return self.low <= other.high and other.low <= self.high
@@ -77,16 +81,36 @@ def interval(samples: Array, statistic: Callable[[Array], Array] = lambda some: 
     return value, np.minimum(value, value - bias) - reach, np.maximum(value, value - bias) + reach
 
 
-def clipped(ends: Ends, low: float, high: float) -> Ends:
-    """A statistic that cannot leave a range, with an interval that does not either."""
-    value, lower, upper = ends
-    return value, np.clip(lower, low, high), np.clip(upper, low, high)
+def success_interval(rates: Array, episodes: int) -> Ends:
+    """The mean of success rates [seed, ...] over so many episodes each, and its interval within 0 and 1.
+
+    Wilson's interval with Student's t for the normal point, and with as many independent episodes as would
+    give the variance between seeds. There are at most as many as were evaluated: seeds that all succeed in
+    every episode differ by nothing, and yet do not show that all others would succeed.
+    """
+    rates = np.where(np.isfinite(rates), rates, np.nan)
+    value, seeds = rates.mean(axis=0), len(rates)
+    if seeds < LEAST:
+        return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
+    mean = np.clip(value, 0.0, 1.0)  # returns that a model estimates may lie outside
+    spread, every = mean * (1 - mean), seeds * episodes
+    variance = np.maximum(rates.var(axis=0, ddof=1) / seeds, spread / every)
+    number = np.divide(spread, variance, out=np.full_like(mean, every), where=variance > 0)
+    square = student_t(seeds - 1) ** 2 / np.maximum(number, 1.0)
+    middle = mean + square / 2
+    reach = np.sqrt(square * spread + square**2 / 4)
+    low, high = (middle - reach) / (1 + square), (middle + reach) / (1 + square)
+    return value, np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)  # which rounding might leave
 
 
-def band(samples: Array) -> Ends:
-    """The mean over seeds and the band of a chart: the interval, or the range of two seeds."""
+def band(samples: Array, episodes: int | None = None) -> Ends:
+    """The mean over seeds and the band of a chart: the interval, or the range of two seeds.
+
+    Args:
+        episodes: of each seed, where samples are success rates.
+    """
     if len(samples) != 2:
-        return interval(samples)
+        return interval(samples) if episodes is None else success_interval(samples, episodes)
     return samples.mean(axis=0), samples.min(axis=0), samples.max(axis=0)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cwbc.core.tasks import Task
+from cwbc.results.paths import MazePath
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_text
 from cwbc.system.formatting import csv_text
@@ -36,6 +37,7 @@ class Sweep:
     targets: NDArray[np.float64]  # [target], ascending
     returns: NDArray[np.float64]  # [seed, target, episode]
     lengths: NDArray[np.int64]  # [seed, target, episode]
+    paths: Sequence[MazePath] = ()  # of a few episodes in a maze
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -48,9 +50,19 @@ class Sweep:
         return np.count_nonzero(~np.isfinite(self.returns), axis=(0, 2))
 
     @property
+    def episodes(self) -> int:
+        """Of each seed and target."""
+        return self.returns.shape[2]
+
+    @property
     def takes_target(self) -> bool:
         """Whether the method is conditioned on a target return."""
         return bool(np.isfinite(self.targets).all())
+
+    def includes(self, path: MazePath) -> bool:
+        """Whether a path is of one of its episodes."""
+        known = path.seed in self.seeds and self.index_of(path.target) is not None
+        return known and 0 <= path.episode < self.episodes
 
     def index_of(self, target: float) -> int | None:
         """The index of a target, or None where it was not evaluated; a method without one has one index."""
@@ -81,7 +93,7 @@ def results_text(sweeps: Sequence[Sweep], task: Task) -> str:
     rows: list[Sequence[object]] = [COLUMNS]
     for sweep in sweeps:
         seeds, targets = sweep.seeds.tolist(), sweep.targets.tolist() if sweep.takes_target else [""]
-        places = itertools.product(seeds, targets, range(sweep.returns.shape[2]))
+        places = itertools.product(seeds, targets, range(sweep.episodes))
         numbers = (sweep.returns, task.normalize(sweep.returns), sweep.lengths)
         outcomes = zip(places, *(each.ravel().tolist() for each in numbers), strict=True)
         rows += [(sweep.method, *place, *outcome) for place, *outcome in outcomes]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cwbc import envs
 from cwbc.core import memory
@@ -26,9 +26,12 @@ from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
 from cwbc.runs.finished import write_results
 from cwbc.runs.offline import OfflineData, fitted_returns
+from cwbc.runs.path_recorder import PathRecorder, recorded_rows
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError, require
+
+Shape = tuple[int, int, int]  # seeds, targets, episodes
 
 
 def evaluate(
@@ -48,15 +51,36 @@ def evaluate(
         targets: none evaluates methods that choose their target (+q) once, without one.
         progress: called with the number of timesteps done; where episodes take turns, as a fraction of all.
     """
-    return _evaluated(
+    return _simulated(policies, environment, (targets, episodes, seed), progress, best=None)
+
+
+def _simulated(
+    policies: Policies,
+    environment: envs.Environment,
+    protocol: tuple[Sequence[float], int, int],
+    progress: Progress | None,
+    best: float | None,
+) -> Sweep:
+    """The sweep; in a maze with paths at the lowest target and at the best return, where that is given."""
+    recorders = []
+
+    def make(shape: Shape, targets: NDArray[np.float64]) -> Simulator:
+        simulator = envs.make(environment, math.prod(shape))
+        if best is None or not envs.is_maze(environment):
+            return simulator
+        recorders.append(PathRecorder(simulator, recorded_rows(shape, targets, best)))
+        return recorders[0]
+
+    sweep = _evaluated(
         policies,
-        functools.partial(envs.make, environment),
+        make,
         envs.describe(environment),
-        (targets, episodes, seed),
+        protocol,
         one_at_a_time=envs.takes_turns(environment),
         overlapping=envs.is_batched(environment),
         progress=progress or (lambda timesteps: None),
     )
+    return dataclasses.replace(sweep, paths=[path for each in recorders for path in each.paths(sweep)])
 
 
 def evaluate_offline(
@@ -70,8 +94,8 @@ def evaluate_offline(
     """The same with a model of the data, and what else the data says about the policies' returns."""
     simulators = []
 
-    def make(count: int) -> LearnedSimulator:
-        simulators.append(LearnedSimulator(offline.model, count))
+    def make(shape: Shape, targets: NDArray[np.float64]) -> LearnedSimulator:
+        simulators.append(LearnedSimulator(offline.model, math.prod(shape)))
         return simulators[-1]
 
     protocol = (targets, episodes, seed)
@@ -85,7 +109,7 @@ def evaluate_offline(
 
 def _evaluated(
     policies: Policies,
-    make: Callable[[int], Simulator],
+    make: Callable[[Shape, NDArray[np.float64]], Simulator],
     environment: str,
     protocol: tuple[Sequence[float], int, int],
     **how: Any,
@@ -106,7 +130,7 @@ def _evaluated(
     require(seed >= 0, "seed", seed, "at least 0")
     shape = (len(policies.seeds), len(wanted), episodes)
     memory.check_evaluation(spec, *shape)
-    simulator = make(int(np.prod(shape)))
+    simulator = make(shape, shown)
     try:
         discrete = isinstance(spec.actions, Discrete)
         size = (math.prod(spec.observations.shape), spec.actions.size)
@@ -145,17 +169,17 @@ def evaluate_run(
     Args:
         offline: what takes the place of the environment in an offline evaluation.
     """
+    run = RunDirectory(directory)
+    stored = DatasetSummary.from_json(run.config()["dataset"])
     if offline is None:
-        sweep, estimates = evaluate(policies, environment, targets, episodes, 0, progress), None
+        protocol = (targets, episodes, 0)
+        sweep, estimates = _simulated(policies, environment, protocol, progress, stored.best), None
     else:
         sweep, estimates = evaluate_offline(policies, offline, targets, episodes, 0, progress)
-    run, name = RunDirectory(directory), sweep.method
-    stored = DatasetSummary.from_json(run.config()["dataset"])
+    name = sweep.method
     dataset = dataclasses.replace(stored, environment=environment, sampled_actions=policies.spec.sampled)
     errors = MeasuredErrors.of(run.metrics(), len(policies.seeds))
     known = {name: errors.final} if errors else {}
     methods = evaluated([sweep], dataset, {name: policies.warnings}, known, {name: estimates})
-    write_results(
-        directory, methods, {name: versions()}, before_replacing=before_writing, estimates=estimates
-    )
+    write_results(directory, methods, {name: versions()}, None, before_writing, estimates, sweep.paths)
     return sweep, dataset

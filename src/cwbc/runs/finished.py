@@ -16,10 +16,21 @@ from cwbc.core.measured_errors import MeasuredErrors
 from cwbc.core.method_names import NAMES
 from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import Methods
+from cwbc.results.paths import MazePath, paths_text
 from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import COLUMNS, Sweep, results_text
 from cwbc.runs.configuration import sessions, settings
-from cwbc.runs.run_directory import CELLS, CONFIG, ESTIMATES, REPORT, RESULTS, SUMMARY, RunDirectory, holds
+from cwbc.runs.run_directory import (
+    CELLS,
+    CONFIG,
+    ESTIMATES,
+    PATHS,
+    REPORT,
+    RESULTS,
+    SUMMARY,
+    RunDirectory,
+    holds,
+)
 from cwbc.system.errors import InputError
 from cwbc.system.files import is_aside, read_json, read_text, write_together
 from cwbc.system.tensor_files import CHECKPOINT
@@ -160,11 +171,13 @@ def write_results(
     report: Mapping[str, str | bytes | None] | None = None,
     before_replacing: Callable[[], None] = lambda: None,
     estimates: Estimates | None = None,
+    paths: Sequence[MazePath] = (),
 ) -> None:
     """Write results.csv and summary.json, and a report beside them; if that fails, all old files stay.
 
     Without `report`, that of other results is removed. Nothing is written if `before_replacing` raises.
-    `evaluated_with` has versions by method; `estimates` are those of an offline evaluation.
+    `evaluated_with` has versions by method; `estimates` are those of an offline evaluation, `paths` those of
+    one in a maze.
     """
     dataset, recommended = next(iter(methods.values())).dataset, recommend(methods)
     results = results_text([method.sweep for method in methods.values()], dataset.task)
@@ -181,8 +194,9 @@ def write_results(
     except (OSError, InputError, KeyError, TypeError):
         is_new = True
     contents: dict[str, str | bytes | None] = {RESULTS: results}
-    contents |= dict.fromkeys((ESTIMATES, *REPORT)) if is_new else {}  # these are about other results
+    contents |= dict.fromkeys((ESTIMATES, PATHS, *REPORT)) if is_new else {}  # these are about other results
     contents |= {ESTIMATES: estimates.to_csv()} if estimates else {}
+    contents |= {PATHS: paths_text(paths)} if paths else {}
     # The summary is written last: where it exists, the other files are complete.
     contents |= {**(report or {}), SUMMARY: json.dumps(summary, indent=2, allow_nan=False) + "\n"}
     files = {directory / name: content for name, content in contents.items()}

@@ -89,7 +89,8 @@ def in_order(observation: Any, names: Sequence[str], episodes: tuple[int, ...]) 
             wanted = f"{episodes[0]}, one for each episode" if episodes else "one, not a list"
             raise InputError(f"observations by name: expected {wanted}; got {observation!r:.60}")
         return np.stack([in_order(each, names, ()) for each in observation])
-    given = list(observation.keys())
+    observation = _with_entries(observation, names, episodes)
+    given = list(observation)
     if missing := [name for name in names if name not in given]:
         near = {
             name: difflib.get_close_matches(name, [str(key) for key in given if key not in names], 1)
@@ -105,3 +106,16 @@ def in_order(observation: Any, names: Sequence[str], episodes: tuple[int, ...]) 
             raise InputError(f"the observation's {name} is {wanted}; got {observation[name]!r:.60}")
         columns.append(values)
     return np.stack(columns, axis=-1)
+
+
+def _with_entries(observation: Any, names: Sequence[str], episodes: tuple[int, ...]) -> dict[Any, Any]:
+    """The observation, with `goal[0]`, `goal[1]`, ... for an array `goal`, as goal environments have."""
+    found = {name: observation[name] for name in observation.keys()}  # noqa: SIM118
+    for part in [name for name in found if name not in names]:
+        if (
+            any(name.startswith(f"{part}[") for name in names)
+            and (values := numbers(found[part])) is not None
+        ):
+            for place in np.ndindex(values.shape[len(episodes) :]):
+                found[f"{part}[{','.join(map(str, place))}]"] = values[(..., *place)]
+    return found

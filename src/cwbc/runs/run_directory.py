@@ -17,6 +17,7 @@ from cwbc.core.diagnostics import training_warnings
 from cwbc.core.simulation import is_offline
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.estimates import Estimates
+from cwbc.results.paths import read_paths
 from cwbc.results.sweeps import Sweep, read_results
 from cwbc.runs import locks
 from cwbc.runs.configuration import differences, identity, in_words, read_config
@@ -31,11 +32,13 @@ CONFIG = "config.json"
 METRICS = "metrics.jsonl"
 RESULTS = "results.csv"
 ESTIMATES = "estimates.csv"  # of an offline evaluation, beside its results
+PATHS = "paths.csv"  # of an evaluation in a maze, beside its results
 SUMMARY = "summary.json"
 PAGE = "report.html"
 CELLS = "cells.csv"  # of a report about a grid: where its runs are
-REPORT = ("reliability.png", "training.png", "heldout.png", "returns.png", "scores.md", "scores.csv", PAGE)
-EVALUATION = (SUMMARY, RESULTS, ESTIMATES, *REPORT)  # without its summary, no other file counts
+_PICTURES = ("reliability.png", "paths.png", "training.png", "heldout.png", "returns.png")
+REPORT = (*_PICTURES, "scores.md", "scores.csv", PAGE)
+EVALUATION = (SUMMARY, RESULTS, ESTIMATES, PATHS, *REPORT)  # without its summary, no other file counts
 _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
 _ROW = {"step": int, "seconds": float}  # of metrics; everything else is over seeds
@@ -171,7 +174,12 @@ class RunDirectory:
         found = read_results(self.path / RESULTS)
         if len(found) != 1:
             raise InputError(f"{self.path / RESULTS} holds {len(found)} methods; a run has one")
-        return found[0]
+        paths = read_paths(self.path / PATHS)
+        if not all(map(found[0].includes, paths)):
+            raise InputError(
+                f"{self.path / PATHS} is of another evaluation than {RESULTS} beside it; remove it"
+            )
+        return dataclasses.replace(found[0], paths=paths)
 
     def estimates(self) -> Estimates | None:
         """The estimates of an offline evaluation; None where the returns were simulated."""
@@ -262,7 +270,7 @@ class RunDirectory:
             "seeds": sorted(sweep.seeds.tolist()),
             "environment": dataset.environment,
             "targets": evaluated,
-            "episodes": sweep.returns.shape[2],
+            "episodes": sweep.episodes,
             "actions": "sampled" if dataset.sampled_actions else "greedy",
         }
         config = self.config()
