@@ -50,7 +50,9 @@ class SnapshotRecipe:
         """
         actors = mixture(self.series, self.quality)
         collected_by = functools.partial(collect, self.environment)
-        return dataset_of(actors, collected_by, self.environment, name, size, progress)
+        data = dataset_of(actors, collected_by, self.environment, name, size, progress)
+        # As in DQN-replay: the replay of a game has the rewards that its learner learned from.
+        return data.with_clipped_rewards() if self.quality == REPLAY and data.has_images else data
 
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:

@@ -25,7 +25,7 @@ from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, shown
 from cwbc.grids.outcomes import Outcome, Results
 from cwbc.grids.preparation import ROOT, DatasetCache, prepare
-from cwbc.paper import ITEMS, reproduction
+from cwbc.paper import ITEMS, atari, reproduction
 from cwbc.paper.item import FULL, QUICK
 from cwbc.paper.reproduction import Extent
 from cwbc.reports import writing
@@ -57,9 +57,10 @@ class Reproduce:
     methods: Names = None
     """Only these of the item's methods, as its table calls them, such as rvs,rvs+cwbc or alpha=1."""
     seeds: Whole = None
-    """Number of seeds (default: 10; quick: 2)."""
+    """Number of seeds (default: the paper's 10, for atari 3; quick: 2)."""
     steps: Whole = None
-    """Training steps (default: the paper's 100,000, for value-based methods 300,000; quick: 2,000)."""
+    """Training steps (default: the paper's 100,000, for atari 25,000, for value-based methods 300,000; quick:
+    2,000, for atari 200)."""
     precision: Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")] = None
     """Precision of the hidden matmuls (default: bfloat16 on a GPU, float32 on a CPU)."""
     out: Directory = None
@@ -135,14 +136,15 @@ class Reproduce:
             raise InputError(f"{', '.join(given)} {verb} nothing for {self.item}, which trains nothing")
         if self.address is not None and self.engine != "ray":
             raise InputError("--address is that of a Ray cluster; give --engine ray with it")
-        scale = QUICK if self.quick else FULL
+        item = ITEMS[self.item]
+        scale = item.benchmark.quick if self.quick else item.benchmark.full
         steps, seeds = self.steps or scale.steps, self.seeds or scale.seeds
         scale = dataclasses.replace(scale, steps=steps, seeds=seeds, precision=self.precision)
         lists = {f"--{name}": _names(getattr(self, name)) for name in ("datasets", "methods")}
         changes = {option: ",".join(names) for option, names in lists.items() if names}
         numbers = {"--seeds": self.seeds, "--steps": self.steps}
         changes |= {option: str(number) for option, number in numbers.items() if number}
-        return Extent(ITEMS[self.item], self.data, self.quick, scale, changes)
+        return Extent(item, self.data, self.quick, scale, changes)
 
     def _device(self) -> Device:
         """The device of the cells: on a cluster, not that of this process."""
@@ -154,8 +156,8 @@ class Reproduce:
     def _summary(self, name: str, cache: DatasetCache, session: Session) -> DatasetSummary:
         """The summary of a dataset; a missing one of ours is generated, at D4RL's size unless `quick`."""
         with session.reading(name) as update:
-            if name in generated.CATALOGUE and store.find(name) is None:
-                size = generated.DEFAULT_SIZE if self.quick else generated.FULL
+            if name in generated.catalogue() and store.find(name) is None:
+                size = generated.SMALL if self.quick else generated.FULL
                 generated.DatasetSpec.of(name, size).generate(progress=update)
             return DatasetSummary.of(cache.recording(name).data)
 
@@ -195,8 +197,8 @@ def _list_items() -> None:
         table.add_row(*map(Text, (item.name, item.place, *counts, item.shows)))
     PlainConsole().print(table)
     output(
-        f"\nA cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes, or with --quick "
-        f"{QUICK.seeds} of a small one. Items share cells.\n"
+        f"\nA cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes (atari: "
+        f"{atari.BENCHMARK.full.seeds}), or with --quick {QUICK.seeds} of a small one. Items share cells.\n"
         "`cwbc reproduce ITEM` runs one; the same command again resumes it."
     )
 
