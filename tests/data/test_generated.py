@@ -90,6 +90,7 @@ def test_a_game_is_available_where_its_snapshots_are(breakout: Path, capsys: Sai
     assert data.observations.dtype == np.uint8
     assert data.actions.dtype == np.int32
     assert data.action_count == 4
+    assert data.clipped_rewards
     assert 100 < data.steps <= 600
     assert (data.environment, data.horizon) == ("ALE/Breakout-v5", 27_000)
     entry = store.find(BREAKOUT)
