@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def curve(game: str, label: str, best: float, far: float) -> Outcome:
     return outcome(game, label, (0, best, best, far), about=data, extra={5: far})
 
 
-def with_scores(scores: dict[str, tuple[float, ...]], low: float = 10.0) -> list[Outcome]:
+def with_scores(scores: Mapping[str, tuple[float, ...]], low: float = 10.0) -> list[Outcome]:
     """Curves with these scores at the targets of the table; Qbert's and Seaquest's have `low` at the best."""
     return [
         curve(game, label, low if game in (QBERT, SEAQUEST) else score, score)

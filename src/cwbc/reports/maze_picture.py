@@ -25,7 +25,7 @@ _COLOURS = "viridis"
 def maze_picture(data: Trajectories) -> Drawing | None:
     """How to draw the maze of a dataset with its paths; None where its environment is no maze."""
     maze = MAZES.get(data.environment or "")
-    return None if maze is None else functools.partial(_draw, data, maze.world, maze.goal)
+    return None if maze is None else Drawing(functools.partial(_draw, data, maze.world, maze.goal))
 
 
 def _draw(data: Trajectories, world: World, goal: Floats, axes: Axes) -> None:
