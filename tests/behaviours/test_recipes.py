@@ -65,8 +65,8 @@ class PaysThree(Pixels):
     """Pixels whose rewards are 3."""
 
     def step(self, action: Any) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        frame, reward, *rest = super().step(action)
-        return frame, 3 * reward, *rest
+        frame, reward, terminated, truncated, facts = super().step(action)
+        return frame, 3 * reward, terminated, truncated, facts
 
 
 gymnasium.register("cwbc-pixels3-v0", entry_point=PaysThree, max_episode_steps=HORIZON)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from cwbc.core.trajectories import Trajectories
-from cwbc.reports.png import INK, WIDTH, Drawing
+from cwbc.reports.png import INK, WIDTH, Illustration
 from cwbc.system.formatting import amount
 
 _FRAMES = 8
@@ -19,7 +19,7 @@ _TEXT = 0.8  # inches of the title and of the numbers below
 _HIGHEST = 4.0  # inches of frames
 
 
-def filmstrip(data: Trajectories) -> Drawing | None:
+def filmstrip(data: Trajectories) -> Illustration | None:
     """How to draw frames of the best episode, evenly spaced; None where observations are no images."""
     if not data.has_images:
         return None
@@ -28,7 +28,7 @@ def filmstrip(data: Trajectories) -> Drawing | None:
     frames = data.observations[data.starts[best] + steps]
     inches = _TEXT + min(_HIGHEST, WIDTH * frames.shape[1] / (frames.shape[2] * _FRAMES))
     title = f"frames of the best of {data.episodes:,} episodes, whose return is {amount(data.returns[best])}"
-    return Drawing(functools.partial(_draw, in_colour(frames), steps, title), inches)
+    return Illustration(functools.partial(_draw, in_colour(frames), steps, title), inches)
 
 
 def in_colour(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -15,17 +15,17 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.envs.maze_worlds import World
 from cwbc.envs.mazes import MAZES, RADIUS
 from cwbc.envs.physics import Floats
-from cwbc.reports.png import BARS, FAINT, INK, Drawing
+from cwbc.reports.png import BARS, FAINT, INK, Illustration
 
 _MOST = 150  # paths: of more, none can be seen
 _POINTS = 200  # of a path
 _COLOURS = "viridis"
 
 
-def maze_picture(data: Trajectories) -> Drawing | None:
+def maze_picture(data: Trajectories) -> Illustration | None:
     """How to draw the maze of a dataset with its paths; None where its environment is no maze."""
     maze = MAZES.get(data.environment or "")
-    return None if maze is None else Drawing(functools.partial(_draw, data, maze.world, maze.goal))
+    return None if maze is None else Illustration(functools.partial(_draw, data, maze.world, maze.goal))
 
 
 def _draw(data: Trajectories, world: World, goal: Floats, axes: Axes) -> None:

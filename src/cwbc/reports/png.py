@@ -50,7 +50,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Drawing:
+class Illustration:
     """What is drawn above a chart."""
 
     draw: Callable[[Axes], None]
@@ -62,7 +62,7 @@ def picture(chart: Chart, heading: str = "") -> bytes:
     return to_png(draw(chart, heading))
 
 
-def save(chart: Chart, path: Path, above: Drawing | None = None) -> None:
+def save(chart: Chart, path: Path, above: Illustration | None = None) -> None:
     """Write the chart to a file whose suffix says the format, below another drawing where there is one."""
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
@@ -94,7 +94,7 @@ def to_png(figure: Figure) -> bytes:
 
 
 @matplotlib.rc_context(_STYLE)
-def draw(chart: Chart, heading: str = "", above: Drawing | None = None) -> Figure:
+def draw(chart: Chart, heading: str = "", above: Illustration | None = None) -> Figure:
     """The chart as a figure, a pair of axes for each of its panels."""
     lower = len(chart.panels) - 1
     height, ratios = HEIGHT + LOWER * lower, (4.5, *[1.0] * lower)
