@@ -100,6 +100,7 @@ def test_weighting_varies_where_it_gains_and_loses() -> None:
     assert varies(51, 60, 60, 60) is False
     assert varies(51, 60, 60, 60, games=GAMES[:3]) is None  # the one that is missing could be lower
     assert varies(49, 60, 60, 60, games=GAMES[:3]) is True
+    assert varies(49, 60, 60, 60, games=GAMES[:1]) is None
 
 
 def test_a_curve_that_never_scores_has_no_fraction_to_retain() -> None:

@@ -6,6 +6,7 @@ are the returns of a random policy and of a gamer, with which scores are normali
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -113,6 +114,8 @@ def _is_more_stable(curves: Curves) -> Found:
 
 def _varies(claim: Claim, results: Results, evidence: Evidence) -> Claim:
     """Whether weighting alone gains on one game and loses on another."""
+    if len(results) < 2:
+        return dataclasses.replace(claim, reason="It needs several games.")
     gains = {name: _at_target(of["rvs+w"]) - _at_target(of["rvs"]) for name, of in results.items()}
     holds = min(gains.values()) < 0 < max(gains.values())
     numbers = f"{rules.listed(gains)} points"
