@@ -132,6 +132,10 @@ def test_the_table_has_the_targets_of_the_paper_and_its_scores() -> None:
     assert [column.name for column in table.columns] == [
         "rvs", "rvs+w", "rvs+c", "rvs+cwbc", "dt", "bc", "cql",
     ]  # fmt: skip
+    with_cql = found("atari", [curve(game, label, 7, 7) for game in GAMES for label in ("rvs", "cql")])
+    (cql,) = [cells[5] for cells in (row.cells for row in with_cql.tables["atari"].rows[:1])]
+    assert cql.number == pytest.approx(7)
+    assert cql.published == 211.1
     ours = rows(findings, "atari")
     for game, score in zip(GAMES, scores["rvs"], strict=True):
         assert ours[game][0] == pytest.approx(score)
@@ -151,8 +155,11 @@ def full() -> dict[tuple[str, str], Cell]:
 
 def test_full_runs_have_the_settings_of_the_paper() -> None:
     cells = full()
-    assert len(cells) == 24
+    assert len(cells) == 28
     for (game, label), cell in cells.items():
+        if label == "cql":
+            assert (cell.method.name, cell.training.steps, len(cell.seeds)) == ("discrete-cql", 300_000, 3)
+            continue
         learner: Any = cell.method.learner
         training, network, optimizer = cell.training, learner.network, learner.optimizer
         assert (len(cell.seeds), cell.episodes, training.steps) == (3, 10, 25_000)

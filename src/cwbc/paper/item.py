@@ -18,7 +18,7 @@ from cwbc.results.evidence import Evidence
 from cwbc.system.errors import unknown
 
 FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper")
-STEPS = Training().steps  # of a full run on robots
+STEPS = Training().steps  # of cloned methods at the paper's sizes, but for games
 UPDATES = 300_000  # of value-based methods in a full run, a third of what their authors take
 QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7, condition_scale="paper")
 LESS = (
@@ -48,21 +48,18 @@ class Benchmark:
 
     full: Scale
     quick: Scale
+    steps: int  # of cloned methods in a full run
     options: Callable[[str, str, bool], Options]  # of a dataset in the store, a method, and a quick run
     fractions: tuple[float, ...]  # of the dataset's best: targets beside the sweep
     sources: tuple[Datasets, ...]  # of the data
     scores: str  # the remark about them
     recipes: str  # by which our datasets are generated
 
-    @property
-    def steps(self) -> int:
-        """The training steps of a full run."""
-        return self.full.steps or STEPS
-
 
 LOCOMOTION = Benchmark(
     FULL,
     QUICK,
+    STEPS,
     _locomotion_options,
     (LESS,),
     ("ours", "d4rl"),
@@ -110,7 +107,8 @@ class Item:
             (cell,) = grid(name, dataclasses.replace(variant, options=options), scale)
             training, learner = cell.training, cell.method.learner
             if scale.steps is None:
-                training = dataclasses.replace(training, steps=min(training.steps, UPDATES))
+                most = self.benchmark.steps if training.steps == STEPS else UPDATES
+                training = dataclasses.replace(training, steps=min(training.steps, most))
             about: Any = {"targets": (), "points": None}
             if learner.needs_target:
                 about = {"fractions": self.benchmark.fractions}
