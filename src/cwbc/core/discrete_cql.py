@@ -39,10 +39,10 @@ class DiscreteConservativeQ(ValueBased):
     """Double Q-learning with the log-sum-exp of all actions, on vectors or images [CQL].
 
     Args:
-        critic_learning_rate: learning rate of the critics (TD3+BC, IQL, CQL: 3e-4; discrete CQL: 1e-4).
+        critic_learning_rate: learning rate of the critics (TD3+BC, IQL, CQL: 3e-4; discrete-cql: 1e-4).
         discount: gamma, discount of later rewards (default: 0.99).
         target_rate: tau, rate at which slow copies follow their networks (default: 0.005).
-        conservative_weight: weight of log-sum-exp Q minus Q of logged actions (CQL: 10; discrete CQL: 4).
+        conservative_weight: weight of log-sum-exp Q minus Q of logged actions (CQL: 10; discrete-cql: 4).
         reward_scale: factor of the rewards (default: H / (best - lowest return), 1 for clipped ones).
     """
 
