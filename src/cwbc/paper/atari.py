@@ -42,7 +42,8 @@ _MLP = {"layers": 4, "dropout": 0.1}
 # Decision Transformer's own settings of the games.
 _TRANSFORMER = {"layers": 6, "heads": 8, "clip_norm": 1.0}
 _TRAINING = {"batch_size": 128, "learning_rate": 6e-4}
-_QUICK_TRAINING = {"batch_size": 8, "context": 8}  # a step of the small preset takes a second on two cores
+# With the windows of the small preset, a step on images takes seconds on two cores.
+_QUICK_TRAINING = {"batch_size": 8, "context": 8}
 
 
 def _options(dataset: str, method: str, quick: bool) -> Options:
