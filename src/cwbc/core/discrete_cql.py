@@ -61,19 +61,16 @@ class DiscreteConservativeQ(ValueBased):
             )
         critics.check_transitions(data)
         default = 1.0 if data.clipped_rewards else critics.reward_scale(data)
-        encoder = self.encoder.fit(data.observations.shape[1:]) if data.has_images else self.encoder
+        encoder = self.encoder.fit(data.observations.shape[1:])
         return self._with(reward_scale=self.reward_scale or default, encoder=encoder)
 
     def initialize(self, spec: PolicySpec, key: jax.Array) -> DiscreteQState:
-        shape, parameters = spec.observations.encoded_shape, {}
-        inputs = shape[0]
-        if len(shape) > 1:
-            key, encoder_key = jax.random.split(key)
-            parameters, inputs = (
-                {"encoder": self.encoder.initialize(encoder_key, shape)},
-                self.encoder.features(shape),
-            )
-        parameters |= critics.initial_mlp(self.network, key, inputs, spec.actions.size)
+        shape, (network_key, encoder_key) = spec.observations.encoded_shape, jax.random.split(key)
+        is_image = len(shape) > 1
+        inputs = self.encoder.features(shape) if is_image else shape[0]
+        parameters = critics.initial_mlp(self.network, network_key, inputs, spec.actions.size)
+        if is_image:
+            parameters["encoder"] = self.encoder.initialize(encoder_key, shape)
         return DiscreteQState(parameters, parameters, Adam.of(parameters))
 
     def batch(self, window: Window, random: RandomNumbers, numbers: Any) -> TransitionBatch:

@@ -21,9 +21,7 @@ FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper"
 STEPS = Training().steps  # of cloned methods at the paper's sizes, but for games
 UPDATES = 300_000  # of value-based methods in a full run, a third of what their authors take
 QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7, condition_scale="paper")
-LESS = (
-    0.8  # of the dataset's best: a target of all items on robots beside the sweep, so that they share cells
-)
+LESS = 0.8  # of the dataset's best: a target of all items on robots, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
 Options = Mapping[str, Any]  # of a method, by name
 

@@ -51,9 +51,8 @@ class Extent:
         """Whether less is trained, or on less data, than in the paper."""
         if not self.item.variants:
             return self.quick and self.data == "ours"
-        return (
-            self.quick or self.scale.seeds < self._benchmark.full.seeds or self._steps < self._benchmark.steps
-        )
+        whole = self._benchmark
+        return self.quick or self.scale.seeds < whole.full.seeds or self._steps < whole.steps
 
     @property
     def _benchmark(self) -> Benchmark:
@@ -105,10 +104,9 @@ def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:
         known = " or ".join(item.benchmark.sources)
         raise InputError(f"there is no data of D4RL's for {item.name}; --data must be {known}")
     names = item.names(data, quick)
-    if errors := [
-        str(error) for name in names if (error := generated.unavailable(name)) and not store.has(name)
-    ]:
-        raise InputError("\n".join(errors))
+    errors = [generated.unavailable(name) for name in names if not store.has(name)]
+    if lines := [str(error) for error in errors if error]:
+        raise InputError("\n".join(lines))
     if data == "d4rl":
         missing = [name for name in names if store.find(name) is None]
         commands = [f"cwbc data download {each.d4rl_name}" for each in map(d4rl.find, missing) if each]
@@ -116,10 +114,8 @@ def check(item: Item, data: Datasets, quick: bool, out: Path) -> None:
     else:
         missing = [name for name in names if _is_smaller(name)] if not quick else []
         commands = [f"cwbc data make {name} --size {generated.FULL} --overwrite" for name in missing]
-        problem = (
-            f"{len(missing)} datasets are stored in a smaller size than a full run's, as quick runs generate "
-        )
-        problem += "them; these commands generate them again"
+        problem = f"{len(missing)} datasets are stored in a smaller size than a full run's, as quick runs "
+        problem += "generate them; these commands generate them again"
     if missing:
         raise InputError("\n".join((f"{problem}:", *commands)))
     writing.check(out, item.name, "--out")

@@ -87,9 +87,8 @@ def expert_table(
         summed += [_wins(rows, [*labels, *others], wins_over, theirs)] if wins_over else []
         summed.append(_averages("average", rows))
     numbers = scores_in_words(each.dataset for each in evidence)
-    title = f"{numbers} at {where or evidence.near.phrase}" + (
-        ", the paper's beside ours" if published else ""
-    )
+    beside = ", the paper's beside ours" if published else ""
+    title = f"{numbers} at {where or evidence.near.phrase}{beside}"
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 
