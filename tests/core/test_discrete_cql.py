@@ -17,6 +17,7 @@ from value_problems import close, differences, in_float64, numpy_mlp
 from cwbc.core import critics
 from cwbc.core.critics import TransitionBatch
 from cwbc.core.discrete_cql import DiscreteConservativeQ
+from cwbc.core.encoders import Convolutions
 from cwbc.core.methods import parse, sized, with_all_options
 from cwbc.core.networks import MLP
 from cwbc.core.trajectories import Trajectories
@@ -135,3 +136,5 @@ def test_data_that_it_does_not_take_is_refused() -> None:
         parse("discrete-cql").fit(single)
     with pytest.raises(InputError, match="takes no parts"):
         parse("discrete-cql+w")
+    with pytest.raises(InputError, match="options for image observations only"):
+        DiscreteConservativeQ(MLP(), encoder=Convolutions((4,), (3,), (1,))).fit(chain())
