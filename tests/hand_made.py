@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cwbc.core.tasks import TASKS
+from cwbc.core.tasks import GAMES, TASKS
 from cwbc.core.trajectories import Trajectories
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.grids.cells import Scale, grid
@@ -29,6 +29,7 @@ ENVIRONMENTS = {
     "hopper": "Hopper-v4",
     "halfcheetah": "HalfCheetah-v4",
 }
+ENVIRONMENTS |= {game: f"ALE/{game.capitalize()}-v5" for game in GAMES}
 MARKS = ("low", "data's best", "1x expert", "2x expert")  # the target returns of a curve
 LOW, BEST = 0.4, 0.8  # of the expert return
 HOLDS = (20.0, 50.0, 50.0, 50.0)  # scores at MARKS
@@ -36,16 +37,16 @@ FALLS = (20.0, 50.0, 10.0, 0.0)
 
 
 def summary(dataset: str, counts: Sequence[int] = (6, 2, 1, 1), mean: float = 1000.0) -> DatasetSummary:
-    """A dataset whose best return is 0.8x expert, with this histogram of returns; of mazes, successes."""
+    """A dataset whose best return is 0.8x expert, of a game 100, with this histogram; of mazes, successes."""
     robot = dataset.split("-")[0]
-    best = BEST * TASKS[robot].expert_return
+    best = BEST * TASKS[robot].expert_return if robot in TASKS else 100.0
     if robot == "antmaze":
         counts, best, mean = (6, 4), 1.0, 0.4
     edges = tuple(np.linspace(0, best, len(counts) + 1).tolist())
     episodes = sum(counts)
     return DatasetSummary(
         named(dataset, "ours"), ENVIRONMENTS[robot], "0" * 64, episodes, 1000 * episodes, 0.0, best, mean,
-        edges, tuple(counts),
+        edges, tuple(counts), clipped_rewards=robot in GAMES,
     )  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def outcome(
     about: DatasetSummary | None = None,
     extra: Mapping[float, float] | None = None,
 ) -> Outcome:
-    """A curve with these mean scores at MARKS.
+    """A curve with these mean scores at MARKS, of a game at 0.4, 0.8, 1 and 2 times the dataset's best.
 
     Args:
         apart: how far the two seeds are from the mean, at every point.

@@ -5,12 +5,18 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from pathlib import Path
+from typing import Any
 
+import gymnasium
+import jax
 import numpy as np
 import pytest
-from toys import AIM, learner
+from numpy.typing import NDArray
+from pixels import BEST, HORIZON, SIDE, Pixels
+from toys import AIM, learner, random_arrays
 
 from cwbc.behaviours.policies import BehaviourPolicy, Floats, UniformPolicy
+from cwbc.behaviours.pqn import QNetwork
 from cwbc.behaviours.recipes import SnapshotRecipe, mixture
 from cwbc.behaviours.snapshots import Series
 from cwbc.system.errors import InputError
@@ -53,6 +59,31 @@ def test_a_replay_of_the_whole_training_has_as_much_of_each_snapshot(aiming: Ser
     assert isinstance(actors[0], UniformPolicy)
     seen = [actor.act(np.zeros((1, 1))).item() for actor in actors[1:]]
     np.testing.assert_allclose(seen, [-1, -0.5, 0, 0.5], atol=1e-3)
+
+
+class PaysThree(Pixels):
+    """Pixels whose rewards are 3."""
+
+    def step(self, action: Any) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        frame, reward, terminated, truncated, facts = super().step(action)
+        return frame, 3 * reward, terminated, truncated, facts
+
+
+gymnasium.register("cwbc-pixels3-v0", entry_point=PaysThree, max_episode_steps=HORIZON)  # type: ignore[arg-type]
+
+
+def test_the_replay_of_a_game_has_clipped_rewards(tmp_path: Path) -> None:
+    series = dataclasses.replace(learner(tmp_path, 0, 10), environment="cwbc-pixels3-v0")
+    network = QNetwork((SIDE, SIDE, 1), 2, 4, 2)
+    policy = network.policy(jax.device_get(random_arrays(network.initialize, 0)), 1.0)
+    for snapshot in series.snapshots:
+        policy.save(series.folder / snapshot.file)
+    series.write()
+    replay, expert = (SnapshotRecipe(series, quality).generate("x", 100) for quality in ("replay", "expert"))
+    assert (replay.clipped_rewards, expert.clipped_rewards) == (True, False)
+    assert {*replay.rewards.tolist()} == {0.0, 1.0}
+    assert {*expert.rewards.tolist()} == {0.0, 3.0}
+    assert max(replay.returns) <= BEST
 
 
 def test_each_quality_acts_as_it_should(aiming: Series) -> None:

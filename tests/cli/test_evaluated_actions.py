@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 from command_line import TINY, run
+from pixels import PIXELS, pixel_data
 from toys import toy_data
 
 import cwbc
@@ -47,3 +49,26 @@ def test_discrete_actions_are_sampled_or_greedy(tmp_path: Path, capsys: pytest.C
         sum(float(line.split(",")[4]) for line in (run / "results.csv").read_text().splitlines()[1:])
         for run in (out, other)
     ]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_method_without_a_distribution_stands_beside_sampled_ones(tmp_path: Path) -> None:
+    """On images, where actions are sampled unless there is nothing to sample from."""
+    hdf5.write(tmp_path / "pixels.hdf5", dataclasses.replace(pixel_data(), environment=PIXELS))
+    options = [*TINY, "--context=4", "--frame-stack=2", "--targets=0,3"]
+    assert (
+        run("compare", tmp_path / "pixels.hdf5", "discrete-cql", "bc", *options, "--out", tmp_path / "out")
+        == 0
+    )
+    flags = {}
+    for method in ("discrete-cql", "bc"):
+        summary = json.loads((tmp_path / "out" / method / "summary.json").read_text())
+        flags[method] = summary["dataset"].get("sampled_actions", False)
+    assert flags == {"discrete-cql": False, "bc": True}
+    for names in (("bc", "discrete-cql"), ("discrete-cql", "bc"), ("discrete-cql",)):
+        runs = [tmp_path / "out" / name for name in names]
+        assert run("report", *runs, "--out", tmp_path / "again") == 0
+    greedy = tmp_path / "greedy"
+    shutil.copytree(tmp_path / "out" / "bc", greedy)
+    assert run("evaluate", greedy, "--actions=greedy", "--overwrite", "--episodes=2", "--device=cpu") == 0
+    assert run("report", greedy, tmp_path / "out", "--out", tmp_path / "mixed") == 2

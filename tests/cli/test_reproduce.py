@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from command_line import run
+from pixels import PIXELS, pixel_data
 from toys import toy_data, write_toy
 
-from cwbc import data
+from cwbc import behaviours, data
 from cwbc.data import store
 from cwbc.grids import engine, preparation, ray_engine
 from cwbc.grids.cells import Cell, Variant
@@ -48,7 +49,7 @@ def on_toy(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_an_item_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("reproduce") == 0
     said = capsys.readouterr().out
-    assert len(ITEMS) == 14
+    assert len(ITEMS) == 15
     for item in ITEMS.values():
         assert item.name in said
         assert item.place in said
@@ -344,6 +345,55 @@ def test_what_a_gpu_has_trained_can_be_read_without_one(
     assert run("reproduce", "bias-variance", "--precision=bfloat16") == 2  # it trains nothing
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_games_from_data_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With pixels in the place of Pong."""
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    logged = dataclasses.replace(pixel_data(), name="cwbc/pong/replay-v0", environment=PIXELS)
+    store.add(logged.with_clipped_rewards(), "cwbc data make cwbc/pong/replay-v0 --size 25000")
+    small = {"width": 16, "layers": 1, "batch_size": 4, "context": 4}
+    variants = tuple(Variant(label, label, small) for label in ("rvs", "rvs+cwbc", "bc"))
+    monkeypatch.setitem(ITEMS, "atari", dataclasses.replace(ITEMS["atari"], variants=variants))
+    command = ("reproduce", "atari", "--quick", "--steps=20", "--device=cpu")
+    assert run(*command, "--methods=rvs+cwbc,bc") == 0
+    (out,) = tmp_path.glob("runs/reproduce/atari-quick-part-*")
+    rows = list(csv.DictReader((out / "seeds.csv").read_text().splitlines()))
+    targets = {
+        method: {row["target"] for row in rows if row["method"] == method} for method in ("bc", "rvs+cwbc")
+    }
+    assert targets["bc"] == {""}
+    assert {"0.0", "3.0", "9.0", "12.0", "15.0"} < targets["rvs+cwbc"]  # the best return is 3
+    (row,) = csv.DictReader((out / "atari.csv").read_text().splitlines())
+    assert row["dataset"] == "pong-replay"
+    at_best = [row for row in rows if (row["method"], row["target"]) == ("rvs+cwbc", "3.0")]
+    mean = statistics.fmean(float(each["normalized"]) for each in at_best)
+    assert float(row["rvs+cwbc"]) == pytest.approx(mean, rel=1e-5)
+    settings = [json.loads(path.read_text()) for path in tmp_path.glob("runs/cells/*/config.json")]
+    (regularized,) = [each["method"] for each in settings if each["method"]["name"] == "rvs+cwbc"]
+    assert regularized["regularizer"]["noise"] == 50.0
+    summary = json.loads((out / "summary.json").read_text())
+    assert {claim["verdict"] for claim in summary["claims"]} == {"inconclusive"}
+    assert any("gamer-normalized" in remark for remark in summary["remarks"])
+    assert any("by snapshots of Q-learning" in remark for remark in summary["remarks"])
+
+
+def test_games_whose_behaviours_do_not_come_with_the_package_are_refused_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
+    monkeypatch.setattr(behaviours, "ZOO", tmp_path / "none")
+    monkeypatch.chdir(tmp_path)
+    for options, games in (((), ("Breakout", "Qbert", "Pong", "Seaquest")), (("--quick",), ("Pong",))):
+        assert run("reproduce", "atari", *options) == 2
+        said = capsys.readouterr().err
+        assert said.count("do not come with this version of cwbc") == len(games)
+        assert all(f"`cwbc behaviours train ALE/{game}-v5`" in said for game in games)
+    assert run("reproduce", "atari", "--data=d4rl") == 2
+    assert "there is no data of D4RL's for atari; --data must be ours" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_d4rls_own_data_is_taken_once_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CWBC_DATA", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
@@ -369,7 +419,7 @@ def test_a_full_run_does_not_take_the_data_of_a_quick_one(
     assert run("reproduce", "bias-variance", "--quick") == 0
     assert run("reproduce", "bias-variance") == 2
     said = capsys.readouterr().err
-    assert "3 datasets are stored in a smaller size than D4RL's" in said
+    assert "3 datasets are stored in a smaller size than a full run's" in said
     assert "\ncwbc data make cwbc/walker2d/medium-v0 --size full --overwrite\n" in said
 
 

@@ -95,8 +95,8 @@ def test_listed_methods_are_what_their_names_say() -> None:
         ("rvs+", r"unknown method 'rvs\+'; did you mean"),
         ("rvs w", r"unknown method 'rvs w'; did you mean .*'rvs\+w'"),
         ("+w", r"unknown method '\+w'"),
-        ("", r"unknown method ''; known: bc, cql, dt, "),
-        ("zzzzzzz", r"unknown method 'zzzzzzz'; known: bc, cql, dt, .*filtered-bc, .*rvs"),
+        ("", r"unknown method ''; known: bc, cql, discrete-cql, dt, "),
+        ("zzzzzzz", r"unknown method 'zzzzzzz'; known: bc, cql, discrete-cql, dt, .*filtered-bc, .*rvs"),
     ],
 )
 def test_an_unknown_name_is_an_error_that_lists_the_near_ones(name: str, message: str) -> None:
@@ -150,7 +150,10 @@ def test_fitting_fills_in_what_depends_on_the_data() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_come_back_from_json(name: str) -> None:
-    for method in (METHODS[name], sized(name, "small")[0], METHODS[name].fit(with_returns(-1, 2 / 3))):
+    data = with_returns(-1, 2 / 3)
+    if name == "discrete-cql":
+        data = dataclasses.replace(data, actions=np.array([0, 1], np.int32))
+    for method in (METHODS[name], sized(name, "small")[0], METHODS[name].fit(data)):
         text = json.dumps(to_json(method), allow_nan=False)
         assert method_from_json(json.loads(text), "method") == method
 

@@ -42,6 +42,28 @@ def test_no_target_occurs_twice() -> None:
     assert len(TASKS["hopper"].targets(best=3200.0)) == 21
 
 
+@pytest.mark.parametrize(
+    ("environment", "returns"),
+    [
+        ("ALE/Pong-v5", (-21.0, 15.0)),
+        ("ALE/Breakout-v5?sticky_actions=0.25&no_ops=0", (2.0, 30.0)),
+        ("ALE/Qbert-v5", (164.0, 13455.0)),
+        ("ALE/Seaquest-v5", (68.0, 42055.0)),
+    ],
+)
+def test_scores_of_games_are_normalized_by_a_gamer_and_targets_follow_from_the_data(
+    environment: str, returns: tuple[float, float]
+) -> None:
+    task = task_for(environment, 0.0, 90.0)
+    np.testing.assert_allclose(task.normalize(np.array(returns)), [0, 100], atol=1e-12)
+    assert task.is_game
+    own = task_for("Mine-v0", 0.0, 90.0)
+    assert task.targets(best=90.0) == own.targets(best=90.0)
+    assert (task.expert_return, task.far_return, task.noise) == (90.0, 180.0, None)
+    for other in ("ALE/Asterix-v5", "MinAtar/Breakout-v1", "Pong-v5", None):
+        assert task_for(other, 0.0, 90.0) == own
+
+
 @pytest.mark.parametrize("name", ["Hopper-v4", "Hopper-v5", "hopper-medium-v2", "mujoco/hopper"])
 def test_a_family_is_known_by_its_name(name: str) -> None:
     assert task_for(name, 0.0, 1.0) is TASKS["hopper"]

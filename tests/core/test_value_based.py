@@ -145,7 +145,9 @@ def test_a_batch_without_a_transition_changes_nothing() -> None:
 def test_discrete_actions_and_images_are_refused() -> None:
     ends = np.ones(4, bool)
     discrete = from_arrays("choices", np.ones((4, 2)), np.array([0, 1, 0, 1]), np.ones(4), ends, ~ends)
-    with pytest.raises(InputError, match="continuous actions, choices has discrete ones; bc, rvs, dt"):
+    with pytest.raises(
+        InputError, match="choices has discrete ones; bc, rvs, dt and dt-concat take both, and discrete-cql"
+    ):
         parse("iql").fit(discrete)
     method, settings = small("td3bc", steps=11)
     with pytest.raises(InputError, match=r"steps .*a multiple of 2"):

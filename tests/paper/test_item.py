@@ -15,7 +15,7 @@ from cwbc.core.tasks import TASKS
 from cwbc.grids.cells import Cell
 from cwbc.grids.preparation import target_returns
 from cwbc.paper import ITEMS
-from cwbc.paper.item import FULL, QUICK, UPDATES, Item
+from cwbc.paper.item import FULL, LOCOMOTION, QUICK, UPDATES, Item
 from cwbc.results.evidence import Evidence
 
 
@@ -40,12 +40,15 @@ VALUE_BASED = {"td3bc": 256, "cql": 256, "iql": 256, "rebrac": 1024}  # batch si
 def test_every_item_declares_what_it_needs(item) -> None:  # type: ignore[no-untyped-def]
     assert set(item.quick_datasets) <= set(item.datasets) or item.quick_datasets == ("pointmaze-umaze",)
     for quick in (False, True):
-        scale = item.quick_scale if quick else item.scale
+        scale = item.benchmark.quick if quick else item.benchmark.full
         cells = item.cells(item.names("ours", quick), scale)
         assert len(cells) == item.count(quick)
         names = [(cell.dataset, cell.label) for cell in cells]
         assert len(set(names)) == len(names)
         assert {len(cell.seeds) for cell in cells} <= {5, scale.seeds}
+        if item.benchmark != LOCOMOTION:
+            continue
+        assert (scale.seeds, scale.steps) == ((2, 2_000) if quick else (10, None))
         cloned = [cell for cell in cells if cell.label not in VALUE_BASED]
         assert {cell.training.steps for cell in cloned} <= ({2_000} if quick else {100_000})
         if not quick:

@@ -26,7 +26,7 @@ ITEM = ITEMS["antmaze"]
 
 def cells() -> dict[str, Cell]:
     """Those of one dataset."""
-    scale = dataclasses.replace(ITEM.scale, precision="float32")
+    scale = dataclasses.replace(ITEM.benchmark.full, precision="float32")
     return {cell.label: cell for cell in ITEM.cells(["cwbc/antmaze/umaze-v0"], scale)}
 
 
@@ -130,7 +130,7 @@ def test_the_interval_of_a_gain_is_newcombes() -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_the_report_has_rates_with_intervals_beside_what_was_published_and_by_whom() -> None:
     made = outcomes({label: published(label) for label in ("rvs", "rvs+w", "cql")})
-    extent = Extent(ITEM, "ours", False, ITEM.scale, {})
+    extent = Extent(ITEM, "ours", False, ITEM.benchmark.full, {})
     evidence = Evidence.of(made, ANT_MAZES)
     shown, _ = report(
         extent, evidence, Results([], []), {each.dataset.name: each.dataset for each in made}, {}

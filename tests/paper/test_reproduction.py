@@ -23,6 +23,15 @@ def extent(**scale: Any) -> Extent:
     return dataclasses.replace(WHOLE, scale=dataclasses.replace(FULL, **scale))
 
 
+def test_games_have_seeds_and_steps_of_their_own() -> None:
+    item = ITEMS["atari"]
+    whole = Extent(item, "ours", False, item.benchmark.full, {})
+    assert not whole.is_small
+    fewer = dataclasses.replace(whole, scale=dataclasses.replace(whole.scale, steps=24_999))
+    (remark,) = [remark for remark in fewer.remarks(DATASETS, {3}) if "no evidence" in remark]
+    assert "small run: 3 seeds, 24,999 steps, where the paper has 3 and 25,000." in remark
+
+
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("run", "size"),

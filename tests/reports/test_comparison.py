@@ -142,6 +142,15 @@ def test_unpublished_references_are_not_called_expert() -> None:
     assert message in shown.text
 
 
+def test_scores_of_a_game_are_those_of_a_gamer() -> None:
+    game = DatasetSummary(**vars(DATASET) | {"environment": "ALE/Pong-v5"})
+    shown = page({"rvs": measured(4.0, 3.0, targets=(5.0, 12.0), dataset=game)}, game)
+    assert (
+        "gamer-normalized: 0 is a random policy (−21), 100 a gamer (15), in points of the game" in shown.text
+    )
+    assert "relative to the dataset's own" not in shown.text
+
+
 def test_methods_may_have_been_evaluated_at_different_targets() -> None:
     shown = page({"rvs": measured(4.0, targets=(5.0,)), "bc": measured(3.0, targets=(7.0,))})
     rows = {row[0].strip(): [cell.split()[0] for cell in row[1:]] for row in shown.rows}

@@ -336,6 +336,18 @@ def test_datasets_with_and_without_experts_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_scores_of_games_are_said_to_be_a_gamer_s(tmp_path: Path) -> None:
+    gamer, d4rl = "0 is a random policy, 100 a gamer", "as in D4RL"
+    _, page = reported(curves(["pong-replay"], rvs=HOLDS), tmp_path)
+    assert gamer in page.text
+    assert d4rl not in page.text
+    assert "published reference returns" not in page.text
+    _, page = reported(curves([*TWO[:1], "pong-replay"], rvs=HOLDS), tmp_path / "both")
+    assert gamer in page.text
+    assert d4rl in page.text
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_labels_and_seeds_that_do_not_match(tmp_path: Path) -> None:
     outcomes = curves(TWO, rvs=HOLDS, dt=FALLS)
     fewer = [part(outcomes[0], slice(1)), *outcomes[1:]]

@@ -34,10 +34,10 @@ def data() -> Trajectories:
 
 
 def test_paths_between_walls_are_coloured_by_return(data: Trajectories) -> None:
-    draw = maze_picture(data)
-    assert draw is not None
+    drawing = maze_picture(data)
+    assert drawing is not None
     axes = png.blank((5, 5)).add_subplot()
-    draw(axes)
+    drawing.draw(axes)
     walls = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert len(walls) == 18
     (goal,) = (patch for patch in axes.patches if isinstance(patch, Circle))

@@ -61,6 +61,14 @@ def test_unpublished_references_are_not_called_expert() -> None:
     assert "best + range" in text
 
 
+def test_clipped_rewards_have_no_diagonal_as_targets_have_another_unit() -> None:
+    same, other = shown(), shown(dataclasses.replace(DATASET, clipped_rewards=True))
+    assert "achieved = target" in same.text
+    assert "achieved = target" not in other.text
+    assert "target return, of clipped rewards" in other.text
+    assert "clipped" not in same.text
+
+
 @pytest.mark.parametrize("best", [-20.0, 1500.0, 3190.0, 3213.0, 6390.0])
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_labels_never_meet_and_stay_inside(best: float, size: Size) -> None:

@@ -74,6 +74,7 @@ def observations(data: str, steps: int = STEPS) -> NDArray[Any]:
         *(("bc", "continuous"), ("rvs", "continuous"), ("dt", "continuous"), ("dt-concat", "discrete")),
         *(("rvs", "pixels"), ("dt", "pixels"), ("rvs+q", "continuous"), ("dt+q", "continuous")),
         *((name, "continuous") for name in ("td3bc", "iql", "cql", "rebrac")),
+        *(("discrete-cql", "discrete"), ("discrete-cql", "pixels")),
         ("fitted-q", "chain"),  # as users write learners
     ],
 )

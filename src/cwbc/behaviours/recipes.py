@@ -54,12 +54,8 @@ class SnapshotRecipe:
         actors = mixture(self.series, self.quality)
         collected_by = functools.partial(collect, self.environment)
         data = dataset_of(actors, collected_by, self.environment, name, size, progress)
-        return data.with_clipped_rewards() if self._clips_rewards else data
-
-    @property
-    def _clips_rewards(self) -> bool:
-        """Whether a replay has rewards as its learner saw them, in [-1, 1]."""
-        return self.quality == REPLAY and self.series.settings.get("reward_limit") == 1
+        # As in DQN-replay: the replay of a game has the rewards that its learner learned from.
+        return data.with_clipped_rewards() if self.quality == REPLAY and data.has_images else data
 
 
 def mixture(series: Series, quality: str) -> list[tuple[Actor, float]]:

@@ -47,7 +47,8 @@ class Compare:
     dataset: Dataset
     """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
     methods: Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD ...", help_behavior_hint="")]
-    """A base (bc rvs dt dt-concat) with parts (+w +c +f +q), or +cwbc; or td3bc, iql, cql, rebrac."""
+    """A base (bc rvs dt dt-concat) with parts (+w +c +f +q), or +cwbc; or td3bc, iql, cql, rebrac,
+    discrete-cql."""
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
     sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
     offline: Offline = False

@@ -36,7 +36,7 @@ PathName = Annotated[Positional[str], arg(metavar="PATH", help_behavior_hint="")
 if TYPE_CHECKING:
     from cwbc.core.trajectories import Trajectories
     from cwbc.data.sources import ReadOptions
-    from cwbc.reports.png import Drawing
+    from cwbc.reports.png import Illustration
 
     Columns = Any
     Replay = Any
@@ -92,7 +92,8 @@ class ShowDataset:
     env: Environment = None
     """Gymnasium id of the environment (default: the one that the dataset implies)."""
     plot: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write a chart of the returns before and after weighting: .png, .svg or .pdf; of a maze, paths too."""
+    """Write a chart of the returns before and after weighting: .png, .svg or .pdf; of a maze, paths too; of
+    images, frames of the best episode."""
     json: Json = False
 
     def run(self, session: Session) -> None:
@@ -113,7 +114,7 @@ class ShowDataset:
             from cwbc.reports.dataset_charts import description_chart
 
             with _writing(self.plot, "--plot"):
-                png.save(description_chart(statistics), Path(self.plot), _maze_of(data, session))
+                png.save(description_chart(statistics), Path(self.plot), _illustration_of(data, session))
             session.say(f"chart: {self.plot}")
         if self.json:
             facts = dataclasses.asdict(statistics) | {"advice": advice(statistics, self.name)}
@@ -306,8 +307,12 @@ class RemoveDataset:
             session.say(f"not removed, since they are not the store's: {_some(tuple(others))}")
 
 
-def _maze_of(data: Trajectories, session: Session) -> Drawing | None:
-    """How to draw the maze of a dataset, where it has one and the packages for that are here."""
+def _illustration_of(data: Trajectories, session: Session) -> Illustration | None:
+    """How to draw frames of a dataset, or its maze, where it has one and the packages for that are here."""
+    if data.has_images:
+        from cwbc.reports.filmstrip import filmstrip
+
+        return filmstrip(data)
     if not (data.environment or "").startswith(envs.OWN):
         return None
     try:

@@ -107,11 +107,14 @@ def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate]
 def one_dataset(runs: list[RunDirectory]) -> DatasetSummary:
     """The dataset that all runs are about."""
     datasets = [run.dataset() for run in runs]
+    first = next((index for index, run in enumerate(runs) if run.is_cloned()), 0)
     for run, dataset in zip(runs, datasets, strict=True):
-        if dataset != datasets[0]:
-            first = f"{runs[0].path} about {_in_words(datasets[0])}"
-            raise InputError(f"{run.path} is about {_in_words(dataset)}, {first}; a report shows one dataset")
-    return datasets[0]
+        # Value-based policies are greedy beside others that are sampled: they have no distribution.
+        sampled = dataset.sampled_actions if run.is_cloned() else datasets[first].sampled_actions
+        if dataclasses.replace(dataset, sampled_actions=sampled) != datasets[first]:
+            other = f"{runs[first].path} about {_in_words(datasets[first])}"
+            raise InputError(f"{run.path} is about {_in_words(dataset)}, {other}; a report shows one dataset")
+    return datasets[first]
 
 
 def _in_words(dataset: DatasetSummary) -> str:

@@ -57,9 +57,11 @@ class Reproduce:
     methods: Names = None
     """Only these of the item's methods, as its table calls them, such as rvs,rvs+cwbc or alpha=1."""
     seeds: Whole = None
-    """Number of seeds (default: 10, for cql and rebrac 5; quick: 2; antmaze, as in the paper: 3)."""
+    """Number of seeds (default: the paper's 10, for atari and antmaze 3, for cql and rebrac at most 5; quick:
+    2, for antmaze 3)."""
     steps: Whole = None
-    """Training steps (default: the paper's 100,000, for value-based methods 300,000; quick: 2,000)."""
+    """Training steps (default: the paper's 100,000, for atari 25,000, for value-based methods 300,000; quick:
+    2,000, for atari 200)."""
     precision: Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")] = None
     """Precision of the hidden matmuls (default: bfloat16 on a GPU, float32 on a CPU)."""
     out: Directory = None
@@ -137,7 +139,7 @@ class Reproduce:
         if self.address is not None and self.engine != "ray":
             raise InputError("--address is that of a Ray cluster; give --engine ray with it")
         item = ITEMS[self.item]
-        scale = item.quick_scale if self.quick else item.scale
+        scale = item.benchmark.quick if self.quick else item.benchmark.full
         steps, seeds = self.steps or scale.steps, self.seeds or scale.seeds
         scale = dataclasses.replace(scale, steps=steps, seeds=seeds, precision=self.precision)
         lists = {f"--{name}": _names(getattr(self, name)) for name in ("datasets", "methods")}
@@ -157,7 +159,7 @@ class Reproduce:
         """The summary of a dataset; a missing one of ours is generated, at D4RL's size unless `quick`."""
         with session.reading(name) as update:
             if name in generated.catalogue() and store.find(name) is None:
-                size = generated.DEFAULT_SIZE if self.quick else generated.FULL
+                size = generated.SMALL if self.quick else generated.FULL
                 generated.DatasetSpec.of(name, size).generate(progress=update)
             return DatasetSummary.of(cache.recording(name).data)
 
@@ -197,8 +199,9 @@ def _list_items() -> None:
         table.add_row(*map(Text, (item.name, item.place, *counts, item.shows)))
     PlainConsole().print(table)
     output(
-        f"\nA cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes, or with --quick "
-        f"{QUICK.seeds} of a small one (antmaze: {ITEMS['antmaze'].scale.seeds}). Items share cells.\n"
+        f"\nA cell is one method on one dataset: {FULL.seeds} seeds of the paper's sizes (atari and antmaze: "
+        f"{ITEMS['atari'].benchmark.full.seeds}), or with --quick {QUICK.seeds} of a small one (antmaze: "
+        f"{ITEMS['antmaze'].benchmark.quick.seeds}). Items share cells.\n"
         "`cwbc reproduce ITEM` runs one; the same command again resumes it."
     )
 

@@ -32,7 +32,8 @@ class Train:
     """A name (`cwbc data list`), a Minari id, or the path of a file (HDF5, NPZ, Parquet, CSV) or folder."""
     # Several are read as well, so that the error can say that train takes one.
     method: Annotated[Positional[tuple[str, ...]], arg(metavar="METHOD", help_behavior_hint="(required)")]
-    """A base (bc rvs dt dt-concat) with parts (+w +c +f +q), or +cwbc; or td3bc, iql, cql, rebrac."""
+    """A base (bc rvs dt dt-concat) with parts (+w +c +f +q), or +cwbc; or td3bc, iql, cql, rebrac,
+    discrete-cql."""
     training: Annotated[TrainingOptions, Flat] = dataclasses.field(default_factory=TrainingOptions)
 
     def run(self, session: Session) -> None:

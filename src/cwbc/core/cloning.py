@@ -22,7 +22,6 @@ from cwbc.core.optimizers import Optimizer
 from cwbc.core.regularizers import Conservative
 from cwbc.core.spaces import Discrete
 from cwbc.core.trajectories import Trajectories
-from cwbc.system.errors import InputError
 
 if TYPE_CHECKING:
     from cwbc.core.acting import History
@@ -129,14 +128,11 @@ class Cloning(Learner):
         return self.condition.unit if self.condition else 1.0
 
     def fit(self, data: Trajectories) -> Cloning:
-        shape, encoder = data.observations.shape[1:], self.encoder
-        if len(shape) == 1 and encoder != Convolutions():
-            raise InputError("channels, kernels and strides are options for image observations only")
         return dataclasses.replace(
             self,
             condition=self.condition and self.condition.fit(data),
             regularizer=self.regularizer and self.regularizer.fit(data),
-            encoder=encoder if len(shape) == 1 else encoder.fit(shape),
+            encoder=self.encoder.fit(data.observations.shape[1:]),
         )
 
     def window(self, training: Training) -> int:

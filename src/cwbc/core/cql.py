@@ -59,7 +59,7 @@ class ConservativeQ(ValueBased):
         critic_learning_rate: learning rate of the critics (TD3+BC, IQL, CQL: 3e-4; ReBRAC: 1e-3).
         discount: gamma, discount of later rewards (default: 0.99).
         target_rate: tau, rate at which slow copies follow their networks (default: 0.005).
-        conservative_weight: weight of log-sum-exp Q minus Q of logged actions (CQL: 10).
+        conservative_weight: weight of log-sum-exp Q minus Q of logged actions (CQL: 10; discrete-cql: 4).
         sampled_actions: actions from each of three proposals in the log-sum-exp (CQL: 10).
         reward_scale: factor of the rewards (default: H / (best - lowest return), times 5 for CQL).
     """

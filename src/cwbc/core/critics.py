@@ -133,9 +133,15 @@ def check_data(data: Trajectories) -> None:
     """Refuse data that critics do not take."""
     both = f"{data.name} has {{}}; bc, rvs, dt and dt-concat take both"
     if data.discrete:
-        raise InputError(f"value-based methods take continuous actions, {both.format('discrete ones')}")
+        other = f"{both.format('discrete ones')}, and discrete-cql takes those"
+        raise InputError(f"value-based methods take continuous actions, {other}")
     if data.has_images:
         raise InputError(f"value-based methods take vector observations, {both.format('images')}")
+    check_transitions(data)
+
+
+def check_transitions(data: Trajectories) -> None:
+    """Refuse data in which no step is known to be followed by another, or by the end."""
     if data.lengths.max() == 1 and not data.terminated.any():
         raise InputError(f"{data.name} has no transitions: every episode is truncated after one step")
 

@@ -42,7 +42,11 @@ class Convolutions:
         require(len(set(map(len, given))) <= 1, "channels, kernels and strides", given, "equally many")
 
     def fit(self, shape: tuple[int, ...]) -> Convolutions:
-        """The same with its values for images [height, width, channel] filled in."""
+        """The same with its values for images [height, width, channel] filled in; vectors need none."""
+        if len(shape) == 1:
+            if self != Convolutions():
+                raise InputError("channels, kernels and strides are options for image observations only")
+            return self
         default = _DEFAULT if min(shape[:2]) >= SMALL else _DEFAULT_OF_SMALL
         return Convolutions(
             self.channels or default.channels,

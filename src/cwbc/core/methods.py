@@ -13,6 +13,7 @@ from cwbc.core.actor_critic import ActorCritic
 from cwbc.core.cloning import Cloning
 from cwbc.core.conditioning import DEFAULT_SCALE, AverageReturnToGo, ReturnToGo
 from cwbc.core.cql import ConservativeQ
+from cwbc.core.discrete_cql import DiscreteConservativeQ
 from cwbc.core.dynamics import Dynamics
 from cwbc.core.iql import ImplicitQ
 from cwbc.core.learners import Learner
@@ -135,6 +136,7 @@ _BASES: Mapping[str, Learner] = {
     ),
     "iql": ImplicitQ(MLP(256, 2)),
     "cql": ConservativeQ(MLP(256, 3)),
+    "discrete-cql": DiscreteConservativeQ(MLP(512, 1)),
 }
 # What each part adds to a base: a way to sample, or a field of the learner.
 _WEIGHTINGS: Mapping[str, Weighting] = {"w": ByReturn(), "f": TopFraction()}
@@ -155,8 +157,16 @@ _VALUE_BASED: Mapping[str, Training] = {
     "rebrac": Training(1_000_000, batch_size=1024),
     "iql": Training(1_000_000, batch_size=256),
     "cql": Training(1_000_000, batch_size=256),
+    "discrete-cql": Training(1_000_000, batch_size=256),
 }
-_LEARNERS: tuple[type[Any], ...] = (Cloning, ActorCritic, ImplicitQ, ConservativeQ, TargetChoice)
+_LEARNERS: tuple[type[Any], ...] = (
+    Cloning,
+    ActorCritic,
+    ImplicitQ,
+    ConservativeQ,
+    DiscreteConservativeQ,
+    TargetChoice,
+)
 _DECODED: tuple[type[Any], ...] = (*_LEARNERS, Dynamics)
 # By their names in JSON.
 LEARNERS: dict[str, type[Any]] = {kind.__name__: kind for kind in _DECODED}

@@ -21,15 +21,16 @@ class Task:
 
     expert_return: float  # "1x expert" of the sweep; unpublished: the dataset's best
     random_score: float  # the return that scores 0; unpublished: the dataset's minimum
-    expert_score: float  # the return that scores 100; unpublished: the dataset's best
+    expert_score: float  # the return that scores 100, of a gamer in games; unpublished: the dataset's best
     far_return: float  # the far end of the sweep: "2x expert"; unpublished: the dataset's best + range
     near_return: float  # the near end of the sweep
     noise: float | None = None  # sigma of the conservative regularizer, where published
     return_scale: float | None = None  # Decision Transformer's divisor, where published
-    published: bool = True  # False: the references come from the dataset itself
+    published: bool = True  # whether an expert return is; False: the targets come from the dataset itself
+    is_game: bool = False  # whether scores are those of Atari: 0 is a random policy, 100 a gamer
 
     def normalize(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """D4RL's normalized score: 0 is a random policy, 100 the expert."""
+        """The normalized score, as D4RL defines it: 0 is a random policy, 100 the expert."""
         return 100 * (returns - self.random_score) / (self.expert_score - self.random_score)
 
     def targets(self, best: float) -> tuple[float, ...]:
@@ -44,7 +45,7 @@ class Task:
     def to_json(self) -> dict[str, Any]:
         """The reference returns, by names that fit the task."""
         if self.published:
-            return dataclasses.asdict(self)
+            return {name: value for name, value in vars(self).items() if name != "is_game"}
         return {
             "published": False,
             "return_of_score_0": self.random_score,
@@ -112,18 +113,31 @@ TASKS = {
     "maze2d-large-dense-v1": _maze(30.569041, 303.4857382709002),
 }
 
+# The returns of a random policy and of a gamer, with which the paper normalizes scores; in the unit of the
+# game, while the returns of a dataset may be sums of clipped rewards.
+GAMES = {
+    "breakout": (2.0, 30.0),
+    "qbert": (164.0, 13455.0),
+    "pong": (-21.0, 15.0),
+    "seaquest": (68.0, 42055.0),
+}
+
 
 def task_for(environment: str | None, lowest: float, best: float) -> Task:
     """The published task of an environment id, or one with the dataset's own returns as references."""
-    name = (environment or "").split("/")[-1].lower()
-    if published := TASKS.get(name) or TASKS.get(name.split("-")[0]):
+    folder, _, last = (environment or "").lower().rpartition("/")
+    family = last.split("-")[0]
+    if published := TASKS.get(last) or TASKS.get(family):
         return published
     spread = (best - lowest) or 1.0
+    game = GAMES.get(family) if folder == "ale" else None
+    random_score, expert_score = game or (best - spread, best)
     return Task(
         expert_return=best,
-        random_score=best - spread,
-        expert_score=best,
+        random_score=random_score,
+        expert_score=expert_score,
         far_return=best + spread,
         near_return=best - spread,
         published=False,
+        is_game=game is not None,
     )

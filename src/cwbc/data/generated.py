@@ -93,7 +93,7 @@ def _shipped(name: str) -> tuple[Recipe, int, str]:
     from cwbc.behaviours import recipes, snapshots
 
     if name not in catalogue():
-        raise _missing(name) if name in _NEEDS else unknown("dataset to generate", name, catalogue())
+        raise unavailable(name) or unknown("dataset to generate", name, catalogue())
     if "maze" in name:
         navigation = _navigation()
         if maze := _POINT_MAZES.get(name):
@@ -138,14 +138,11 @@ def _navigation() -> ModuleType:
     return navigation
 
 
-def check_available(name: str) -> None:
-    """Refuse a dataset whose behaviour policies do not come with the package, unless it is stored."""
-    if name in _NEEDS and name not in catalogue() and store.find(name) is None:
-        raise _missing(name)
-
-
-def _missing(name: str) -> InputError:
-    task = _NEEDS[name]
+def unavailable(name: str) -> InputError | None:
+    """The error of a dataset whose behaviour policies do not come with this version of the package."""
+    task = _NEEDS.get(name)
+    if task is None or is_shipped(task):
+        return None
     environment = "cwbc/ant-direction-v0" if task == ANT else f"ALE/{task.capitalize()}-v5"
     own = f"{name.replace('cwbc/', 'my/', 1)} --behaviours behaviours/{environment.replace('/', '-')}"
     return InputError(
@@ -157,7 +154,7 @@ def _missing(name: str) -> InputError:
 def _hint(name: str) -> str | None:
     if not name.startswith("cwbc/"):
         return None
-    return str(_missing(name) if name in _NEEDS else unknown("dataset", name, catalogue()))
+    return str(unavailable(name) or unknown("dataset", name, catalogue()))
 
 
 def generated_steps(name: str) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cwbc.core.methods import Training
+from cwbc.core.methods import Training, parse
 from cwbc.grids.cells import Cell, Scale, Variant, grid
 from cwbc.paper.published import WALKERS, Datasets, named
 from cwbc.paper.rules import Rule
@@ -18,11 +19,12 @@ from cwbc.system.errors import unknown
 
 FEW = 5  # seeds of methods whose training costs most
 FULL = Scale("paper", steps=None, seeds=10, episodes=10, condition_scale="paper")
-STEPS = Training().steps  # of a full run
+STEPS = Training().steps  # of cloned methods at the paper's sizes, but for games
 UPDATES = 300_000  # of value-based methods in a full run, a third of what their authors take
 QUICK = Scale("small", steps=2_000, seeds=2, episodes=3, points=7, condition_scale="paper")
-LESS = 0.8  # of the dataset's best: a target of most items beside the sweep, so that they share cells
+LESS = 0.8  # of the dataset's best: a target of all items on robots, so that they share cells
 _QUICK_BATCH = 16  # of transformers, whose steps cost several times those of an MLP on two cores
+Options = Mapping[str, Any]  # of a method, by name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,38 @@ class Exhibits:
     tables: Mapping[str, ReportTable]  # by the name of their files
     charts: Sequence[Chart] = ()
     distributions: Mapping[str, Chart] = dataclasses.field(default_factory=dict)  # of returns, by dataset
+
+
+def small_batches(dataset: str, method: str, quick: bool) -> Options:
+    """The options of a method that a preset does not have."""
+    return {"batch_size": _QUICK_BATCH} if quick and parse(method).learner.looks_back else {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """What the items on one kind of task share."""
+
+    full: Scale
+    quick: Scale
+    steps: int  # of cloned methods in a full run
+    options: Callable[[str, str, bool], Options]  # of a dataset in the store, a method, and a quick run
+    fractions: tuple[float, ...]  # of the dataset's best: targets beside the sweep
+    sources: tuple[Datasets, ...]  # of the data
+    scores: str  # the remark about them
+    recipes: str  # by which our datasets are generated
+    spread: str = "± is the std over seeds, as in the paper"
+
+
+LOCOMOTION = Benchmark(
+    FULL,
+    QUICK,
+    STEPS,
+    small_batches,
+    (LESS,),
+    ("ours", "d4rl"),
+    "Scores are normalized as in D4RL; the target return is 1x expert unless stated otherwise.",
+    "by D4RL's recipes with other behaviour policies",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +83,7 @@ class Item:
     needs_data: bool = False  # whether rules or exhibits use the trajectories
     full_only: tuple[str, ...] = ()  # methods that a quick run leaves out, unless they are named
     costly: tuple[str, ...] = ()  # methods that have FEW seeds in a full run, unless a number is given
-    scale: Scale = FULL
-    quick_scale: Scale = QUICK
-    fractions: tuple[float, ...] = (LESS,)  # target returns beside those of the scale, as in Cell
+    benchmark: Benchmark = LOCOMOTION
 
     def claims(self, evidence: Evidence) -> list[Claim]:
         """The claims as their rules decide them."""
@@ -69,18 +101,20 @@ class Item:
 
         Methods that need no target are evaluated without one.
         """
-        cells, quick = [], scale.preset == QUICK.preset
-        for cell in grid(names, self._trained(quick), scale):
+        cells, quick = [], scale.preset == self.benchmark.quick.preset
+        for name, variant in itertools.product(names, self._trained(quick)):
+            variant = Variant(variant, variant) if isinstance(variant, str) else variant
+            options = {**self.benchmark.options(name, variant.method, quick), **variant.options}
+            (cell,) = grid(name, dataclasses.replace(variant, options=options), scale)
             training, learner = cell.training, cell.method.learner
-            if quick and learner.looks_back:
-                training = dataclasses.replace(training, batch_size=_QUICK_BATCH)
             if scale.steps is None:
-                training = dataclasses.replace(training, steps=min(training.steps, UPDATES))
+                most = self.benchmark.steps if training.steps == STEPS else UPDATES
+                training = dataclasses.replace(training, steps=min(training.steps, most))
             if cell.label in self.costly and not seeds_are_given:
                 cell = dataclasses.replace(cell, seeds=cell.seeds[:FEW])
             about: dict[str, Any] = {"targets": (), "points": None}
             if learner.needs_target:
-                about = {"fractions": self.fractions}
+                about = {"fractions": self.benchmark.fractions}
             cells.append(dataclasses.replace(cell, training=training, **about))
         return tuple(cells)
 

@@ -31,6 +31,7 @@ Found = tuple[bool | None, str]  # whether a claim holds, None where that is ope
 Results = Mapping[str, Any]  # by dataset: the curves by method, or the trajectories
 Curves = Mapping[str, EvaluatedMethod]  # by method
 Value = Callable[[EvaluatedMethod], float]
+Holds = Callable[[Mapping[str, float]], bool]  # of one number of each method
 Decide = Callable[[Claim, Results, Evidence], Claim]
 Test = Callable[[Claim, Evidence], Claim]
 Rule = tuple[str, Test]  # in words, as reports print it, and as a test
@@ -85,7 +86,7 @@ def collapses(method: str, **about: Any) -> Rule:
     return f"{_RETENTION} below {percent(COLLAPSED)}", test
 
 
-def gains(methods: Sequence[str], published: float, **about: Any) -> Rule:
+def gains(methods: Sequence[str], published: float, value: Value = at_expert, **about: Any) -> Rule:
     """The rule that one method improves on another by half of the published fraction on average."""
 
     def holds(scores: Mapping[str, float]) -> bool:
@@ -98,7 +99,7 @@ def gains(methods: Sequence[str], published: float, **about: Any) -> Rule:
         return f"{score(ours)} against {score(theirs)}{gain}"
 
     words = f"The gain in the average is at least half of the paper's {percent(published)}"
-    return words, on_results(average(Comparison(holds, written)), methods, **about)
+    return words, on_results(average(Comparison(holds, written, value)), methods, **about)
 
 
 def untested(why: str) -> Rule:
@@ -137,7 +138,7 @@ def retention_in_words(curve: EvaluatedMethod) -> str:
 class Comparison:
     """A rule on one number of each method, by default its score at 1x expert, or on averages of these."""
 
-    holds: Callable[[Mapping[str, float]], bool]
+    holds: Holds
     written: Callable[[Mapping[str, float]], str] = listed
     value: Value = at_expert
 

@@ -111,6 +111,11 @@ def _scale(dataset: DatasetSummary) -> str:
             expert += f"; the target 1× expert is {target}, in round numbers"
         words = f"0 is a random policy (return {amount(task.random_score)}), 100 the expert (return {expert})"
         return f"Scores are normalized as in D4RL: {words}."
+    if task.is_game:
+        words = (
+            f"0 is a random policy ({amount(task.random_score)}), 100 a gamer ({amount(task.expert_score)})"
+        )
+        return f"Scores are gamer-normalized: {words}, in points of the game."
     words = f"0 is its min (return {amount(task.random_score)}), 100 its best ({amount(task.expert_score)})"
     unpublished = "This environment has no published reference returns"
     return f"{unpublished}: scores are relative to the dataset's own, {words}."

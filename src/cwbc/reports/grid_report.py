@@ -236,10 +236,17 @@ def _are_rates(evidence: Evidence) -> bool:
 def _scale(evidence: Evidence) -> str:
     if _are_rates(evidence):
         return f"Every return in the data is 0 or 1: scores are success rates in{PERCENT}."
-    own = [name for name, of in evidence.evaluated.items() if not next(iter(of.values())).task.published]
-    if own and len(own) == len(evidence.evaluated):
+    tasks = {name: next(iter(of.values())).task for name, of in evidence.evaluated.items()}
+    own = [name for name, task in tasks.items() if not task.published and not task.is_game]
+    if own and len(own) == len(tasks):
         words = "There are no published reference returns: scores are relative to those of each dataset, "
         return f"{words}0 is its min return, 100 its best."
-    words = "Scores are normalized as in D4RL: 0 is a random policy, 100 the expert."
-    without = f" Without published reference returns ({', '.join(own)}), 0 is the dataset's min return, "
-    return f"{words}{without}100 its best." if own else words
+    sentences = []
+    if any(task.published for task in tasks.values()):
+        sentences.append("Scores are normalized as in D4RL: 0 is a random policy, 100 the expert.")
+    if any(task.is_game for task in tasks.values()):
+        sentences.append("Scores of games are gamer-normalized: 0 is a random policy, 100 a gamer.")
+    if own:
+        words = f"Without published reference returns ({', '.join(own)}), 0 is the dataset's min return, "
+        sentences.append(f"{words}100 its best.")
+    return " ".join(sentences)

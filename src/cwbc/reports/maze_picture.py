@@ -18,7 +18,7 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.envs.mazes import MAZES, RADIUS, Maze
 from cwbc.envs.physics import Floats
 from cwbc.reports.method_styles import shortened
-from cwbc.reports.png import BARS, FAINT, INK, WIDTH, Drawing, blank, to_png
+from cwbc.reports.png import BARS, FAINT, INK, WIDTH, Illustration, blank, to_png
 from cwbc.results.evaluated import Methods
 from cwbc.results.sweeps import Sweep
 from cwbc.system.formatting import amount
@@ -31,10 +31,10 @@ _ACROSS = 4  # methods beside each other
 Paths = Sequence[tuple[Floats, float]]  # places [point, (x, y)] and return of each
 
 
-def maze_picture(data: Trajectories) -> Drawing | None:
+def maze_picture(data: Trajectories) -> Illustration | None:
     """How to draw the maze of a dataset with its paths; None where its environment is no maze."""
     maze = MAZES.get(data.environment or "")
-    return None if maze is None else functools.partial(_draw_data, data, maze)
+    return None if maze is None else Illustration(functools.partial(_draw_data, data, maze))
 
 
 def achieved_picture(methods: Methods) -> bytes:

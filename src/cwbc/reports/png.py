@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import textwrap
 from collections.abc import Callable
@@ -26,8 +27,6 @@ from cwbc.system.formatting import amount
 DOTS_PER_INCH = 200
 TINT = 0.16  # how much of a colour bands and shades have
 WIDTH, HEIGHT, LOWER = 9.0, 5.2, 1.2  # inches; LOWER for every further panel
-ABOVE = 5.0  # inches of another drawing
-Drawing = Callable[[Axes], None]
 _LINE_WIDTH = 1.9
 MARKERS = "osD^vPXh"
 INK, FAINT, GROUND, BARS = "#333333", "#8A8A8A", "#F4F4F2", "#9AA5B1"
@@ -50,12 +49,20 @@ _METADATA: dict[str, dict[str, str | None]] = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Illustration:
+    """What is drawn above a chart."""
+
+    draw: Callable[[Axes], None]
+    inches: float = 5.0  # of its height
+
+
 def picture(chart: Chart, heading: str = "") -> bytes:
     """The chart as a PNG; its heading is by default its title."""
     return to_png(draw(chart, heading))
 
 
-def save(chart: Chart, path: Path, above: Drawing | None = None) -> None:
+def save(chart: Chart, path: Path, above: Illustration | None = None) -> None:
     """Write the chart to a file whose suffix says the format, below another drawing where there is one."""
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
@@ -87,7 +94,7 @@ def to_png(figure: Figure) -> bytes:
 
 
 @matplotlib.rc_context(_STYLE)
-def draw(chart: Chart, heading: str = "", above: Drawing | None = None) -> Figure:
+def draw(chart: Chart, heading: str = "", above: Illustration | None = None) -> Figure:
     """The chart as a figure, a pair of axes for each of its panels."""
     lower = len(chart.panels) - 1
     height, ratios = HEIGHT + LOWER * lower, (4.5, *[1.0] * lower)
@@ -95,9 +102,9 @@ def draw(chart: Chart, heading: str = "", above: Drawing | None = None) -> Figur
         figure = blank((WIDTH, height))
         every = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
     else:
-        figure = blank((WIDTH, ABOVE + height))
-        grid = figure.add_gridspec(2, 1, height_ratios=(ABOVE, height))
-        above(figure.add_subplot(grid[0]))
+        figure = blank((WIDTH, above.inches + height))
+        grid = figure.add_gridspec(2, 1, height_ratios=(above.inches, height))
+        above.draw(figure.add_subplot(grid[0]))
         panels = grid[1].subgridspec(len(ratios), 1, height_ratios=ratios)
         every = panels.subplots(sharex=True, squeeze=False)[:, 0]
     for axes, panel in zip(every, chart.panels, strict=True):

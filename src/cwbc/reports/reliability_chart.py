@@ -27,11 +27,12 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     limits = padded(np.concatenate(returns), 0.08)
     low, high = dataset.task.normalize(np.array(limits)).tolist()
     kind = "estimated" if dataset.is_estimated else "achieved"
+    unit = ", of clipped rewards" if dataset.clipped_rewards else ""
     achieved = Panel(
         Axis(f"{kind} return", limits=limits),
         [Curve(sweep.method, sweep.targets, *_band(sweep, dataset)) for sweep in sweeps],
         right=_right(dataset, (low, high)),
-        diagonal=f"{kind} = target",
+        diagonal="" if dataset.clipped_rewards else f"{kind} = target",
     )
     counts = dataset.histogram_counts
     histogram = Panel(
@@ -47,7 +48,7 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     )
     return Chart(
         title or f"{kind.capitalize()} vs. target return",
-        Axis("target return", limits=padded(np.concatenate(targets), 0.02)),
+        Axis(f"target return{unit}", limits=padded(np.concatenate(targets), 0.02)),
         [achieved, histogram],
         looks_of(list(methods), names),
         " ".join([*caption, "Shaded: targets above the best return in the dataset."]),

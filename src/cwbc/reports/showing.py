@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,13 +54,16 @@ def expert_table(
     others: Sequence[str] = (),
     wins_over: Mapping[str, str] | None = None,
     by_quality: bool = False,
+    target: Callable[[EvaluatedMethod], float] = lambda method: method.task.expert_return,
+    where: str | None = None,
 ) -> ReportTable:
-    """Scores at the expert return by dataset, beside what was published.
+    """Scores at the expert return, or at another target, by dataset, beside what was published.
 
     Args:
         others: methods that were published alone, perhaps on other data, so never the best of a row.
         wins_over: methods whose wins are counted, with the method that each is to beat.
         by_quality: whether there is an average for each kind of data as well.
+        where: the target in words, by default those of its landmark.
     """
     if published and evidence.evaluated and not published.datasets & evidence.evaluated.keys():
         published, others = None, ()  # it has nothing on these
@@ -78,7 +81,7 @@ def expert_table(
     for dataset, methods in evidence.evaluated.items():
         cells = []
         for label in labels:
-            ours = cell_at(each, each.task.expert_return) if (each := methods.get(label)) else TableCell()
+            ours = cell_at(each, target(each)) if (each := methods.get(label)) else TableCell()
             mean, deviation = theirs.score(label, dataset) or Score()
             cells.append(dataclasses.replace(ours, published=mean, published_spread=deviation))
         for name in others:
@@ -92,7 +95,8 @@ def expert_table(
         summed.append(_averages("average", rows))
     numbers = scores_in_words(each.dataset for each in evidence)
     whose = listed([f"{name}'s" for name in dict.fromkeys(("the paper", *theirs.sources.values()))])
-    title = f"{numbers} at {evidence.near.phrase}" + (f", {whose} beside ours" if published else "")
+    beside = f", {whose} beside ours" if published else ""
+    title = f"{numbers} at {where or evidence.near.phrase}{beside}"
     return ReportTable("dataset", columns, [*rows, *summed], best_of="row", title=title)
 
 

@@ -72,6 +72,10 @@ class RunDirectory:
         """The configuration, with the type of every field checked."""
         return read_config(self.path / CONFIG)
 
+    def is_cloned(self) -> bool:
+        """Whether its method is behavioural cloning, whose policies have a distribution of actions."""
+        return "learner" not in self.config()["method"]
+
     def write_config(self, config: dict[str, Any]) -> None:
         """Replace the configuration."""
         write_atomically(self.path / CONFIG, json.dumps(config, indent=2) + "\n")
