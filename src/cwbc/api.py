@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from cwbc import envs
 from cwbc.core.device import Place, default_precision, default_preset
+from cwbc.core.encoders import is_large
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.core.policy_spec import ActionChoice
 from cwbc.core.simulation import is_offline
@@ -72,7 +73,9 @@ def train(
             data = read(dataset, progress=update).trusted()
     data = compatibility.with_actions(data)
     preset = preset or default_preset()
-    named, preset_training = sized(method if isinstance(method, str) else "rvs", preset)
+    named, preset_training = sized(
+        method if isinstance(method, str) else "rvs", preset, is_large(data.observations.shape[1:])
+    )
     if training is None:
         options.setdefault("precision", default_precision())
     chosen = named if isinstance(method, str) else method

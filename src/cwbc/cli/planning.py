@@ -15,6 +15,7 @@ from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Tracker
 from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
+from cwbc.core.encoders import is_large
 from cwbc.core.holdout import FEWEST, split
 from cwbc.core.methods import CHOICES, DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_options
 from cwbc.core.policy_spec import PolicySpec
@@ -70,6 +71,8 @@ class Plan:
     reason: str  # for the preset
     trackers: tuple[str, ...]
     options: TrainingOptions
+    names: tuple[str, ...]
+    chosen: Mapping[str, Any]  # hyper-parameters
 
     @classmethod
     def make(cls, names: Sequence[str], options: TrainingOptions) -> Plan:
@@ -86,10 +89,28 @@ class Plan:
         chosen.setdefault("precision", default_precision())
         reason = "as given" if options.preset else f"the default on a {device.upper()}"
         methods = _methods(names, preset, chosen)
-        return cls(methods, seeds or seeds_of(DEFAULT_SEEDS[preset]), preset, reason, trackers, options)
+        return cls(
+            methods,
+            seeds or seeds_of(DEFAULT_SEEDS[preset]),
+            preset,
+            reason,
+            trackers,
+            options,
+            tuple(names),
+            chosen,
+        )
 
     def on(self, data: Trajectories, directories: Sequence[Path]) -> Plan:
-        """The plan with the default of `--holdout`: that of a run there, else some without an environment."""
+        """The plan with defaults that depend on the data: small sizes on images, and `--holdout`.
+
+        The latter is that of a run in the directories, else some without an environment.
+        """
+        if self.preset == "small" and is_large(data.observations.shape[1:]):
+            methods = _methods(self.names, self.preset, self.chosen, large_images=True)
+            return dataclasses.replace(self, methods=methods)._with_holdout(data, directories)
+        return self._with_holdout(data, directories)
+
+    def _with_holdout(self, data: Trajectories, directories: Sequence[Path]) -> Plan:
         if self.options.hyperparameters.holdout is not None:
             return self
         runs = [run for run in map(RunDirectory, directories) if run.has(CONFIG)]
@@ -153,14 +174,16 @@ class Plan:
                     run.discard_other(config)
 
 
-def _methods(names: Sequence[str], preset: Preset, options: dict[str, Any]) -> list[tuple[Method, Training]]:
+def _methods(
+    names: Sequence[str], preset: Preset, options: Mapping[str, Any], large_images: bool = False
+) -> list[tuple[Method, Training]]:
     """The methods that names mean, with options applied to those that have them."""
     if not names:
         raise InputError("give at least one method, such as rvs+cwbc")
     unused = set(options)
     methods: list[tuple[Method, Training]] = []
     for name in names:
-        method, training, used = with_options(*sized(name, preset), options)
+        method, training, used = with_options(*sized(name, preset, large_images), options)
         unused -= used
         for earlier, _ in methods:
             if dataclasses.replace(earlier, name=method.name) == method:

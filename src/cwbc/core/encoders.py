@@ -17,6 +17,11 @@ _LARGEST = 65_536  # channels, or pixels
 SMALL = 36  # pixels, below which the strides of the default would leave nothing
 
 
+def is_large(shape: tuple[int, ...]) -> bool:
+    """Whether observations are images that the paper's convolutions fit."""
+    return len(shape) > 1 and min(shape[:2]) >= SMALL
+
+
 @dataclasses.dataclass(frozen=True)
 class Convolutions:
     """Convolutions with ReLU and without padding; the features are the outputs of the last one.
@@ -47,7 +52,7 @@ class Convolutions:
             if self != Convolutions():
                 raise InputError("channels, kernels and strides are options for image observations only")
             return self
-        default = _DEFAULT if min(shape[:2]) >= SMALL else _DEFAULT_OF_SMALL
+        default = _DEFAULT if is_large(shape) else _DEFAULT_OF_SMALL
         return Convolutions(
             self.channels or default.channels,
             self.kernels or default.kernels,

@@ -159,6 +159,20 @@ _VALUE_BASED: Mapping[str, Training] = {
     "cql": Training(1_000_000, batch_size=256),
     "discrete-cql": Training(1_000_000, batch_size=256),
 }
+# For minutes on two CPU cores.
+_SMALL: Mapping[str, Mapping[str, Any]] = {
+    "mlp": {"width": 256, "learning_rate": 3e-4, "steps": 10_000, "batch_size": 32},
+    "transformer": {"width": 64, "layers": 2, "learning_rate": 1e-3, "steps": 5_000, "batch_size": 32},
+    "values": {"steps": 20_000},
+}
+# Where convolutions of large images take nearly all of the time.
+_FEW_CHANNELS = {"channels": (16, 32, 32), "kernels": (8, 4, 3), "strides": (4, 2, 1)}
+_SMALL_ON_IMAGES: Mapping[str, Mapping[str, Any]] = {
+    "mlp": {"width": 256, "learning_rate": 1e-3, "steps": 3_000, "batch_size": 32, "context": 2},
+    "transformer": {**_SMALL["transformer"], "steps": 1_500, "batch_size": 8, "context": 8},
+    "values": {"steps": 1_500, "batch_size": 64},
+}
+_SMALL_ON_IMAGES = {kind: {**sizes, **_FEW_CHANNELS} for kind, sizes in _SMALL_ON_IMAGES.items()}
 _LEARNERS: tuple[type[Any], ...] = (
     Cloning,
     ActorCritic,
@@ -208,21 +222,22 @@ def parse(name: str) -> Method:
 METHODS: Mapping[str, Method] = {name: parse(name) for name in NAMES}
 
 
-def sized(name: str, preset: Preset) -> tuple[Method, Training]:
+def sized(name: str, preset: Preset, large_images: bool = False) -> tuple[Method, Training]:
     """A method and its training at a preset's sizes: the paper's, or for minutes on two CPU cores."""
     if preset not in ("paper", "small"):
         raise unknown("preset", preset, ("paper", "small"))
-    method = parse(name)
-    if (training := _VALUE_BASED.get(_base_and_parts(name)[0])) is not None:
-        return method, training if preset == "paper" else dataclasses.replace(training, steps=20_000)
+    method, training = parse(name), _VALUE_BASED.get(_base_and_parts(name)[0], Training())
     if preset == "paper":
-        return method, Training()
+        return method, training
+    return with_options(method, training, small_sizes(name, large_images))[:2]
+
+
+def small_sizes(name: str, large_images: bool) -> Mapping[str, Any]:
+    """The options of a method in the small preset."""
     # A step of a transformer costs several times one of an MLP.
-    if method.learner.looks_back:
-        sizes, training = {"width": 64, "layers": 2, "learning_rate": 1e-3}, Training(5_000, batch_size=32)
-    else:
-        sizes, training = {"width": 256, "learning_rate": 3e-4}, Training(10_000, batch_size=32)
-    return with_options(method, training, sizes)[:2]
+    kind = "transformer" if parse(name).learner.looks_back else "mlp"
+    kind = "values" if _base_and_parts(name)[0] in _VALUE_BASED else kind
+    return (_SMALL_ON_IMAGES if large_images else _SMALL)[kind]
 
 
 def method(name: str, preset: Preset = "paper") -> Method:
