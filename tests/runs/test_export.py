@@ -365,6 +365,9 @@ def test_mistakes_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         policy("bc").export(tmp_path / "policy.onnx", target=1.0)
     with pytest.raises(InputError, match="the target must be a finite number; got nan"):
         policy("rvs").export(tmp_path / "policy.onnx", target=np.nan)
+    for target in ("600", [], [600.0]):
+        with pytest.raises(InputError, match="the target must be a finite number; got"):
+            policy("rvs").export(tmp_path / "policy.onnx", target=target)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is the name of the module"):
         policy("bc").export(tmp_path / "policy.py", "numpy")
     monkeypatch.setitem(sys.modules, "onnx", None)

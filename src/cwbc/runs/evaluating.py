@@ -25,6 +25,7 @@ from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
 from cwbc.runs.finished import write_results
+from cwbc.runs.inputs import numbers
 from cwbc.runs.offline import OfflineData, fitted_returns
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
@@ -80,7 +81,7 @@ def evaluate_offline(
     (simulator,) = simulators
     support = simulator.support.reshape(sweep.returns.shape).mean(axis=2)
     fitted = fitted_returns(policies, offline.data, sweep.targets)
-    return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support)
+    return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support, offline.replays)
 
 
 def _evaluated(
@@ -91,10 +92,8 @@ def _evaluated(
     **how: Any,
 ) -> Sweep:
     targets, episodes, seed = protocol
-    try:
-        wanted = np.unique(np.array([float(target) for target in targets]))
-    except (TypeError, ValueError):
-        wanted = np.array([np.nan])
+    given = numbers(targets)
+    wanted = np.array([np.nan]) if given is None or given.ndim != 1 else np.unique(given)
     spec = policies.spec
     learner = spec.method.learner
     if not np.isfinite(wanted).all() or (learner.needs_target and not wanted.size):

@@ -19,7 +19,17 @@ from cwbc.results.evaluated import Methods
 from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import COLUMNS, Sweep, results_text
 from cwbc.runs.configuration import sessions, settings
-from cwbc.runs.run_directory import CELLS, CONFIG, ESTIMATES, REPORT, RESULTS, SUMMARY, RunDirectory, holds
+from cwbc.runs.run_directory import (
+    CELLS,
+    CONFIG,
+    ESTIMATES,
+    REPLAYS,
+    REPORT,
+    RESULTS,
+    SUMMARY,
+    RunDirectory,
+    holds,
+)
 from cwbc.system.errors import InputError
 from cwbc.system.files import is_aside, read_json, read_text, write_together
 from cwbc.system.tensor_files import CHECKPOINT
@@ -181,8 +191,12 @@ def write_results(
     except (OSError, InputError, KeyError, TypeError):
         is_new = True
     contents: dict[str, str | bytes | None] = {RESULTS: results}
-    contents |= dict.fromkeys((ESTIMATES, *REPORT)) if is_new else {}  # these are about other results
-    contents |= {ESTIMATES: estimates.to_csv()} if estimates else {}
+    contents |= (
+        dict.fromkeys((ESTIMATES, REPLAYS, *REPORT)) if is_new else {}
+    )  # these are about other results
+    if estimates:
+        replays = estimates.replays
+        contents |= {ESTIMATES: estimates.to_csv(), REPLAYS: replays.to_csv() if replays else None}
     # The summary is written last: where it exists, the other files are complete.
     contents |= {**(report or {}), SUMMARY: json.dumps(summary, indent=2, allow_nan=False) + "\n"}
     files = {directory / name: content for name, content in contents.items()}
