@@ -11,8 +11,10 @@ from command_line import TINY, run
 from drifting import STEPS, drifting_data
 
 import cwbc
-from cwbc.core.methods import Training
+from cwbc.core.methods import Training, sized, with_options
 from cwbc.runs import offline
+from cwbc.runs.evaluating import evaluate_offline
+from cwbc.runs.training import train
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +103,13 @@ def test_the_progress_is_that_of_all_trainings() -> None:
     assert steps[-1] == offline.training_steps(data) == 40 + 40 + 20
     assert known.replays is not None
     assert len(known.replays.logged) == 5
+
+    method, training = with_options(*sized("rvs", "small"), {"steps": 20, "batch_size": 4, "width": 16})[:2]
+    policies = train(data, method, training, (0, 1))
+    timesteps = list[int]()
+    evaluate_offline(policies, known, [data.best], 2, progress=timesteps.append)
+    assert timesteps == sorted(timesteps)
+    assert timesteps[-1] == STEPS  # after fitted Q evaluation, which takes as long
 
 
 def test_of_few_episodes_none_is_held_out() -> None:

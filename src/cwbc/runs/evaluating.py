@@ -68,7 +68,11 @@ def evaluate_offline(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Sweep, Estimates]:
-    """The same with a model of the data, and what else the data says about the policies' returns."""
+    """The same with a model of the data, and what else the data says about the policies' returns.
+
+    Args:
+        progress: called with the fraction that is done, in timesteps of an episode.
+    """
     simulators = []
 
     def make(count: int) -> LearnedSimulator:
@@ -76,11 +80,18 @@ def evaluate_offline(
         return simulators[-1]
 
     protocol = (targets, episodes, seed)
-    progress = progress or (lambda timesteps: None)
-    sweep = _evaluated(policies, make, "the model of the data", protocol, progress=progress)
+    progress, half = progress or (lambda timesteps: None), policies.spec.horizon / 2
+
+    def first_half(timesteps: int) -> None:
+        progress(timesteps // 2)
+
+    def second_half(fraction: float) -> None:
+        progress(round(half + half * fraction))
+
+    sweep = _evaluated(policies, make, "the model of the data", protocol, progress=first_half)
     (simulator,) = simulators
     support = simulator.support.reshape(sweep.returns.shape).mean(axis=2)
-    fitted = fitted_returns(policies, offline.data, sweep.targets)
+    fitted = fitted_returns(policies, offline.data, sweep.targets, second_half)
     return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support, offline.replays)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Unpack
 
@@ -118,9 +119,16 @@ def _after(steps: int, control: Control) -> Control:
 
 
 def fitted_returns(
-    policies: Policies, data: Trajectories, targets: NDArray[np.float64]
+    policies: Policies,
+    data: Trajectories,
+    targets: NDArray[np.float64],
+    progress: Callable[[float], None] = lambda fraction: None,
 ) -> NDArray[np.float64]:
-    """The expected return of every policy at every target, by fitted Q evaluation. [seed, target]"""
+    """The expected return of every policy at every target, by fitted Q evaluation. [seed, target]
+
+    Args:
+        progress: called with the fraction that is done.
+    """
     spec = policies.spec.acting("greedy")  # critics learn the value of one action at every step
     learner = spec.method.learner
     if np.isnan(targets).any():  # without a target
@@ -131,6 +139,6 @@ def fitted_returns(
     state = training_loop.initialize(fitted, policies.seeds)
     state = dataclasses.replace(state, policy=policies.parameters)
     trained = Trainee(data, fitted, method, policies.seeds, state)
-    training_loop.train([trained], VALUES)
+    training_loop.train([trained], VALUES, progress=lambda step: progress(step / VALUES.steps))
     first = data.observations[data.starts][:MOST_STARTS]
     return evaluation.initial_values(spec, trained.state, first) * evaluation.range
