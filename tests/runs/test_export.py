@@ -243,8 +243,9 @@ def test_mistakes_in_numpy_are_errors(tmp_path: Path) -> None:
         one.act([0.0, 0.0])
     with pytest.raises(ValueError, match=r"rvs is conditioned on a target; call begin\(target\)"):
         one.begin()
-    with pytest.raises(ValueError, match="a target is a finite number"):
-        one.begin(np.nan)
+    for target in (np.nan, "600", ["600"], [], [[1.0]]):
+        with pytest.raises(ValueError, match="a target is a finite number"):
+            one.begin(target)
     one.begin(1.0)
     with pytest.raises(ValueError, match="from the second step on"):
         one.act([0.0, 0.0], 1.0)
