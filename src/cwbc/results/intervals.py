@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 Ends = tuple[Array, Array, Array]  # a statistic and the ends of its interval; NaN where there is none
 
 NORMAL = 1.959964  # the 97.5 % point of the normal distribution
-_OF_MODEL = " and of the model's error on held-out episodes"
+_OF_MODEL = " and the model's error on held-out episodes"
 LEAST = 3  # seeds for an interval: that of two seeds is twelve times as wide as their difference
 
 
@@ -117,5 +117,5 @@ def bands(seeds: Collection[int], of_model: bool = False) -> str:
     kind = f"95 % intervals over seeds{_OF_MODEL * of_model}"
     drawn = f"are {kind}{'; of two seeds, they span both' * (2 in seeds)}"
     if max(seeds) == 2:
-        drawn = "span both seeds: too few seeds for an interval"
+        drawn = f"span both seeds{_OF_MODEL * of_model}: too few seeds for an interval"
     return f"Means over {' or '.join(map(str, sorted(set(seeds))))} seeds. Bands {drawn}."
