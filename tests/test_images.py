@@ -7,28 +7,37 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
+from command_line import run
 from pixels import HORIZON, Pixels, pixel_data
 
 import cwbc
+from cwbc.runs.run_directory import RunDirectory
+from cwbc.system.errors import InputError
 
 
 def limited() -> gymnasium.Env[Any, Any]:
     return gymnasium.wrappers.TimeLimit(Pixels(), HORIZON)
 
 
-def test_an_npz_of_images_becomes_a_policy_that_is_evaluated(tmp_path: Path) -> None:
-    logged = pixel_data()
+def write_pixels(path: Path, logged: cwbc.Trajectories) -> Path:
+    """Logged images as a file of a user's."""
     last = np.zeros(logged.steps, bool)
     last[logged.starts + logged.lengths - 1] = True
     np.savez(
-        tmp_path / "pixels.npz",
+        path,
         observations=logged.observations,
         actions=logged.actions,
         rewards=logged.rewards,
         terminals=np.zeros_like(last),
         timeouts=last,
     )
-    data = cwbc.load(tmp_path / "pixels.npz")
+    return path
+
+
+def test_an_npz_of_images_becomes_a_policy_that_is_evaluated(tmp_path: Path) -> None:
+    logged = pixel_data()
+    data = cwbc.load(write_pixels(tmp_path / "pixels.npz", logged))
     assert data.content_hash == logged.content_hash
     policies = cwbc.train(
         data, "rvs", seeds=1, preset="small", steps=300, batch_size=16, width=32, frame_stack=2
@@ -50,3 +59,33 @@ def test_an_npz_of_images_becomes_a_policy_that_is_evaluated(tmp_path: Path) -> 
         observation, reward, *_ = environment.step(int(policy.act(observation, reward)))
         earned += reward
     assert earned > means[0]
+
+
+def test_without_a_simulator_the_error_on_held_out_episodes_is_what_there_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = write_pixels(tmp_path / "pixels.npz", pixel_data(20)), tmp_path / "run"
+    tiny = ["--preset=small", "--device=cpu", "--seeds=1", "--steps=4", "--batch-size=4", "--width=16"]
+    assert run("compare", data, "bc", *tiny, "--out", out) == 2  # before any training
+    assert "or train alone, which measures prediction errors" in capsys.readouterr().err
+    assert not out.exists()
+    assert run("train", data, "bc", *tiny, "--out", out) == 0
+    last = RunDirectory(out).metrics()[-1]
+    error = f"prediction error on held-out episodes: {last['heldout'][0]:.3g}"
+    assert 0 < last["heldout"][0] <= 1
+    printed = capsys.readouterr().err
+    assert f"`cwbc evaluate {out} --env ID` evaluates it in a simulator" in printed
+    assert error in printed
+    assert "--offline" not in printed
+    for command in (("evaluate", out), ("report", out), ("recommend", out)):
+        assert run(*command) == 2
+        printed = capsys.readouterr().err
+        assert error in printed
+        assert "--offline" not in printed
+    assert run("evaluate", out, "--offline", "--dataset", data) == 2
+    assert "offline evaluation takes vector observations" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"such as environment='Hopper-v5'$"):
+        cwbc.evaluate(out)
+    bare = tmp_path / "bare"
+    assert run("train", data, "bc", *tiny, "--holdout=0", "--out", bare) == 0
+    assert "none were held out (`cwbc train` with --holdout 0.1 measures it)" in capsys.readouterr().err

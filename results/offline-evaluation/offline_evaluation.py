@@ -1,13 +1,14 @@
 """Offline estimates of returns beside simulated ones: `python offline_evaluation.py FOLDER [DATASET ...]`.
 
-FOLDER gets returns.csv, one row per dataset, method, seed and target; datasets and methods that are there
-already are skipped. Then the table is printed.
+FOLDER gets returns.csv, one row per dataset, method, seed and target, and replays.csv, one row per dataset
+and held-out episode; what is there is skipped. Then the tables are printed, of all datasets in the files.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from gymnasium import spaces
 from scipy import stats
 
 import cwbc
+from cwbc.core.simulation import offline as learned
+from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.results.estimates import Estimates
+from cwbc.results.evaluated import EvaluatedMethod
 from cwbc.results.intervals import interval
+from cwbc.results.recommendation import recommend
+from cwbc.results.replays import Replays
+from cwbc.results.sweeps import Sweep
 from cwbc.runs.evaluating import evaluate_offline
 from cwbc.runs.offline import offline_data
 
@@ -25,6 +33,7 @@ ROBOTS = [f"cwbc/{robot}/{quality}-v0" for quality in ("medium-replay", "medium"
           for robot in ("hopper", "halfcheetah", "walker2d")]  # fmt: skip
 METHODS, SEEDS, STEPS, EPISODES = ("bc", "rvs", "rvs+cwbc"), 3, 4_000, 10
 COLUMNS = ("dataset", "method", "seed", "target", "simulated", "model", "fitted", "support")
+REPLAYED = ("dataset", "logged_return", "replayed_return")
 
 
 class Shop(gymnasium.Env[np.ndarray, Any]):
@@ -105,29 +114,38 @@ OWN = {
 }
 
 
-def compare(path: Path, name: str) -> None:
+def compare(folder: Path, name: str) -> None:
     """Add the rows of a dataset."""
-    known = {(row["dataset"], row["method"]) for row in read(path)}
-    if all((name, method) in known for method in METHODS):
+    returns, replays = folder / "returns.csv", folder / "replays.csv"
+    known = {(row["dataset"], row["method"]) for row in read(returns)}
+    is_replayed = name in {row["dataset"] for row in read(replays)}
+    left = [method for method in METHODS if (name, method) not in known]
+    if is_replayed and not left:
         return
     make, environment = OWN.get(name, (None, None))
     data = cwbc.load(name) if make is None else make()
     offline = offline_data(data)
+    if not is_replayed:
+        assert offline.replays is not None
+        pairs = zip(offline.replays.logged, offline.replays.replayed, strict=True)
+        append(replays, REPLAYED, [(name, f"{logged:.6g}", f"{found:.6g}") for logged, found in pairs])
     targets = np.linspace(data.lowest, 2 * data.best - data.lowest, 9).tolist()
-    for method in METHODS:
-        if (name, method) in known:
-            continue
+    for method in left:
         policies = cwbc.train(data, method, preset="small", seeds=SEEDS, steps=STEPS)
         true = cwbc.evaluate(policies, environment, targets, episodes=EPISODES)
         sweep, estimates = evaluate_offline(policies, offline, targets, EPISODES)
-        with path.open("a", newline="") as file:
-            writer = csv.writer(file)
-            if not known and file.tell() == 0:
-                writer.writerow(COLUMNS)
-            for row, seed in enumerate(true.seeds.tolist()):
-                for place, target in enumerate(true.targets.tolist()):
-                    numbers = (true.means, sweep.means, estimates.fitted, estimates.support)
-                    writer.writerow((name, method, seed, target, *(f"{x[row, place]:.6g}" for x in numbers)))
+        numbers = (true.means, sweep.means, estimates.fitted, estimates.support)
+        rows = [
+            (name, method, seed, target, *(f"{x[row, place]:.6g}" for x in numbers))
+            for row, seed in enumerate(true.seeds.tolist())
+            for place, target in enumerate(true.targets.tolist())
+        ]
+        append(returns, COLUMNS, rows)
+
+
+def append(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    with path.open("a", newline="") as file:
+        csv.writer(file).writerows([*([columns] if file.tell() == 0 else []), *rows])
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -165,9 +183,73 @@ def show(path: Path) -> None:
             print(f"| {name} | {column} | {numbers} |")
 
 
+class Judged:
+    """A dataset as an offline evaluation shows it, without a simulator; with the simulated returns beside."""
+
+    def __init__(self, rows: Sequence[dict[str, str]], replays: Sequence[dict[str, str]]) -> None:
+        targets = sorted({float(row["target"]) for row in rows if row["target"] != "nan"})
+        # The targets are evenly spaced from the lowest return to the best + its range.
+        lowest, best = targets[0], targets[len(targets) // 2]
+        self.range = best - lowest
+        name = rows[0]["dataset"]
+        of_data = (name, learned(None), "", len(replays), 1, lowest, best, lowest, (lowest, best), (1,))
+        logged, replayed = (np.array([float(row[c]) for row in replays]) for c in REPLAYED[1:])
+        self.methods: dict[str, EvaluatedMethod] = {}
+        self.simulated: dict[str, np.ndarray] = {}
+        for method in dict.fromkeys(row["method"] for row in rows):
+            mine = [row for row in rows if row["method"] == method]
+            seeds = len({row["seed"] for row in mine})
+            columns = {c: np.array([float(row[c]) for row in mine]).reshape(seeds, -1) for c in COLUMNS[2:]}
+            shown = columns["target"][0]
+            lengths = np.ones((*columns["model"].shape, 1), np.int64)
+            sweep = Sweep(method, np.arange(seeds), shown, columns["model"][..., None], lengths)
+            other = Estimates(
+                sweep.seeds, shown, columns["fitted"], columns["support"], Replays(logged, replayed)
+            )
+            self.methods[method] = EvaluatedMethod.of(sweep, DatasetSummary(*of_data), estimates=other)
+            self.simulated[method] = columns["simulated"].mean(axis=0)
+
+    def contained(self, points: str) -> tuple[float, float]:
+        """How often intervals contain the simulated return, and their mean width / the range of returns."""
+        pairs = [
+            (truth, point.achieved)
+            for name, method in self.methods.items()
+            for truth, point in zip(self.simulated[name], getattr(method, points), strict=True)
+        ]
+        widths = [(high - low) / self.range for _, (_, low, high) in pairs]
+        return float(np.mean([low <= truth <= high for truth, (_, low, high) in pairs])), float(
+            np.mean(widths)
+        )
+
+
+def show_reliance(returns: Path, replays: Path) -> None:
+    """Print what the recommendation says, and what is true."""
+    print("\n| dataset | recommended | estimate | simulated | relied on | intervals | of seeds alone |")
+    print("|---|---|---|---|---|---|---|")
+    rows, replayed = read(returns), read(replays)
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        mine, pairs = ([row for row in some if row["dataset"] == name] for some in (rows, replayed))
+        if not pairs or {row["method"] for row in mine} < set(METHODS):
+            continue
+        judged = Judged(mine, pairs)
+        found = recommend(judged.methods)
+        assert found is not None
+        method = judged.methods[found.method]
+        truth = judged.simulated[found.method][method.points.index(found.point)]
+        target, (value, low, high), _ = found.point
+        where = f"{found.method} {target:,.0f} | {value:,.0f}, {low:,.0f} to {high:,.0f} | {truth:,.0f}"
+        both = (judged.contained(points) for points in ("points", "seed_points"))
+        often = " | ".join(f"{100 * inside:.0f} %, width {100 * width:.0f} %" for inside, width in both)
+        print(f"| {name} | {where} | {'yes' if found.reliable else 'no'} | {often} |")
+        for caveat in found.caveats:
+            print(f"|   {caveat}")
+
+
 if __name__ == "__main__":
     folder, *names = sys.argv[1:]
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
     for dataset in names or [*OWN, *ROBOTS]:
-        compare(Path(folder) / "returns.csv", dataset)
-    show(Path(folder) / "returns.csv")
+        compare(root, dataset)
+    show(root / "returns.csv")
+    show_reliance(root / "returns.csv", root / "replays.csv")

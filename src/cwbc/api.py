@@ -15,6 +15,7 @@ from cwbc.core.encoders import is_large
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.core.policy_spec import ActionChoice
 from cwbc.core.simulation import is_offline
+from cwbc.core.spaces import Image
 from cwbc.core.tasks import task_for
 from cwbc.core.training_loop import Interrupted
 from cwbc.core.trajectories import Trajectories
@@ -27,7 +28,7 @@ from cwbc.grids.outcomes import Results
 from cwbc.grids.preparation import ROOT
 from cwbc.results.sweeps import Sweep
 from cwbc.runs import evaluating
-from cwbc.runs.offline import model_training, offline_data
+from cwbc.runs.offline import offline_data, training_steps
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
@@ -141,8 +142,9 @@ def evaluate(
         wanted = "a Gymnasium id, a gymnasium.Env or a function that makes one"
         raise InputError(f"environment must be {wanted}; got a {type(environment).__name__}")
     if environment is None or environment == "":
+        offered = "" if isinstance(policies.spec.observations, Image) else ", or offline=DATASET"
         raise InputError(
-            "the dataset names no environment; give one, such as environment='Hopper-v5', or offline=DATASET"
+            f"the dataset names no environment; give one, such as environment='Hopper-v5'{offered}"
         )
     if targets is None:
         name = envs.name_of(environment) or about.get("environment")
@@ -161,7 +163,7 @@ def _evaluated_offline(
     seed: int,
 ) -> Sweep:
     data, console = dataset if isinstance(dataset, Trajectories) else load(dataset), PlainConsole(stderr=True)
-    with progress(console, "learning a model of the data", model_training(data).steps, "steps") as update:
+    with progress(console, "learning a model of the data", training_steps(data), "steps") as update:
         known = offline_data(data, progress=update)
     with progress(
         console, f"evaluating {policies.spec.method.name}", policies.spec.horizon, "steps"

@@ -265,7 +265,7 @@ def test_results_belong_to_their_environment(
     assert run("train", dataset, "bc", *TINY[:-1], "--out", tmp_path / "bc") == 0
     assert f"`cwbc evaluate {tmp_path / 'bc'} --offline` evaluates it" in capsys.readouterr().err
     assert run("report", tmp_path / "bc") == 2
-    assert f"`cwbc evaluate {tmp_path / 'bc'} --offline` does it" in capsys.readouterr().err
+    assert f"`cwbc evaluate {tmp_path / 'bc'} --offline` evaluates it" in capsys.readouterr().err
     assert run("evaluate", tmp_path / "bc", f"--env={ENVIRONMENT}", "--episodes=1", "--device=cpu") == 0
     assert run("evaluate", tmp_path / "bc", "--episodes=1", "--device=cpu") == 0  # there, as before
     assert "bc: already evaluated" in capsys.readouterr().err

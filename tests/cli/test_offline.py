@@ -11,14 +11,17 @@ from command_line import TINY, run
 from drifting import STEPS, drifting_data
 
 import cwbc
-from cwbc.core.methods import Training
+from cwbc.core.methods import Training, sized, with_options
 from cwbc.runs import offline
+from cwbc.runs.evaluating import evaluate_offline
+from cwbc.runs.training import train
 
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(offline, "FEWEST", 40)
     monkeypatch.setattr(offline, "VALUES", Training(20, batch_size=32))
+    monkeypatch.setattr(offline, "CLONE", Training(20, batch_size=4))
     monkeypatch.chdir(tmp_path)
 
 
@@ -47,13 +50,23 @@ def test_from_a_table_to_a_policy(tmp_path: Path, capsys: pytest.CaptureFixture[
     summary = json.loads((out / "summary.json").read_text())
     assert summary["dataset"]["environment"] == "offline"
     method = summary["methods"]["rvs"]
-    assert len(method["offline"]["support"]) == len(method["curve"])
-    assert "estimated return" in (out / "report.html").read_text()
-    assert len(list((out / "offline").iterdir())) == 1  # one model for both methods
+    assert len(method["offline"]["support"]) == len(method["offline"]["model_error"]) == len(method["curve"])
+    assert isinstance(summary["recommendation"]["reliable"], bool)
+    page = (out / "report.html").read_text()
+    assert "estimated return" in page
+    assert "Held-out episodes with a mean return of" in page
+    replays = (out / "rvs" / "replays.csv").read_text()
+    assert len(replays.splitlines()) == 1 + 5  # of 30 episodes; a tenth would be too few
+    assert (out / "bc" / "replays.csv").read_text() == replays
+    (model,) = (out / "offline").iterdir()  # one for both methods
+    assert run("export", model, "--format", "numpy") == 2
+    assert "holds models of the data for offline evaluation, no policies" in capsys.readouterr().err
     assert cwbc.Policy.load(out / "rvs").spec.horizon == STEPS
 
     assert run("recommend", out) == 0
-    assert "confirmed" in capsys.readouterr().out
+    recommended = capsys.readouterr().out
+    assert "confirmed" in recommended
+    assert "Held-out episodes with a mean return of" in recommended
     assert run("recommend", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["method"] in ("bc", "rvs")
 
@@ -81,3 +94,25 @@ def test_a_trained_run_is_evaluated_offline(tmp_path: Path, capsys: pytest.Captu
     assert "is not the data that" in capsys.readouterr().err
     assert run("evaluate", out, "--offline", "--dataset", tmp_path / "moved.csv", "--episodes", "2") == 0
     assert (out / "estimates.csv").exists()
+
+
+def test_the_progress_is_that_of_all_trainings() -> None:
+    data, steps = drifting_data(30), list[int]()
+    known = offline.offline_data(data, progress=steps.append)
+    assert steps == sorted(steps)
+    assert steps[-1] == offline.training_steps(data) == 40 + 40 + 20
+    assert known.replays is not None
+    assert len(known.replays.logged) == 5
+
+    method, training = with_options(*sized("rvs", "small"), {"steps": 20, "batch_size": 4, "width": 16})[:2]
+    policies = train(data, method, training, (0, 1))
+    timesteps = list[int]()
+    evaluate_offline(policies, known, [data.best], 2, progress=timesteps.append)
+    assert timesteps == sorted(timesteps)
+    assert timesteps[-1] == STEPS  # after fitted Q evaluation, which takes as long
+
+
+def test_of_few_episodes_none_is_held_out() -> None:
+    data = drifting_data(9)
+    assert offline._replays(data, None, {}) is None
+    assert offline.training_steps(data) == 40

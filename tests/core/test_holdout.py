@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toys import tiny, toy_data
 
-from cwbc.core.holdout import held_out, split
+from cwbc.core.holdout import held_out, some_of, split
 from cwbc.core.methods import Training, method_from_json, to_json
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import Vector
@@ -35,6 +35,13 @@ def test_both_parts_have_the_steps_of_their_episodes() -> None:
         assert (part.horizon, part.action_size, part.name) == (data.horizon, 1, "toy")
     assert parts.training.best == data.best
     assert split(data, 0.2) is parts  # methods that train side by side share it
+
+
+def test_some_episodes_are_spread_over_the_returns() -> None:
+    data = toy_data()
+    assert some_of(data, 60) is data
+    some = some_of(data, 4)
+    np.testing.assert_allclose(np.sort(some.returns), np.sort(data.returns)[[0, 20, 39, 59]])
 
 
 def test_nothing_is_copied_where_nothing_is_held_out() -> None:

@@ -66,7 +66,7 @@ def test_the_files_of_a_run_do_not_choose_what_is_imported(
     assert f"give --env {OWN} (in Python" in capsys.readouterr().err
     assert not own_module.exists()
     assert command("report", run) == 2
-    assert f"`cwbc evaluate {run} --env {OWN}` does it" in capsys.readouterr().err
+    assert f"`cwbc evaluate {run} --env {OWN}` evaluates it" in capsys.readouterr().err
     assert command(*evaluate, "--env", OWN) == 0
     assert own_module.exists()
 

@@ -6,16 +6,21 @@ import csv
 import dataclasses
 import io
 import json
+import math
 import re
 from itertools import combinations
 
+import numpy as np
 import pytest
 from pages import DATASET, Read, html, once, sweep
 
+from cwbc.core.simulation import offline
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.reliability_chart import reliability_chart
 from cwbc.reports.svg import NARROW, WIDE, Size, drawing
+from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import evaluated
+from cwbc.results.replays import Replays
 
 TARGETS = (1500.0, 3200.0, 6400.0)
 SWEEPS = [
@@ -40,6 +45,18 @@ def test_hovering_tells_return_interval_and_score() -> None:
     assert rvs["values"][1] == [500.0, "500", "490 to 510", "score 16.0"]
     assert cwbc["values"][2] is None
     assert data["file"] == "hops-reliability"
+
+
+def test_bands_of_estimates_include_the_error_of_the_model() -> None:
+    of = dataclasses.replace(DATASET, environment=offline(DATASET.environment))
+    replays = Replays(np.linspace(0, 400, 5), np.linspace(-30, 370, 5))  # 30 too low everywhere
+    rvs = SWEEPS[0]
+    known = Estimates(rvs.seeds, rvs.targets, rvs.means, np.ones(rvs.means.shape), replays)
+    chart = reliability_chart(evaluated([rvs], of, estimates={"rvs": known}))
+    (data,) = Read(html(chart)).data
+    reach = math.hypot(10, 1.959964 * 30)
+    assert data["series"][0]["values"][1][2] == f"{500 - reach:,.0f} to {500 + reach:,.0f}"
+    assert "Bands span both seeds and the model's error on held-out episodes" in chart.caption
 
 
 def test_landmarks_shade_and_diagonal_lie_on_the_axis() -> None:

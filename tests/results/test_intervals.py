@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
 
-from cwbc.results.intervals import Array, band, bands, interval, meaning, student_t, success_interval
+from cwbc.results.intervals import Array, band, bands, interval, meaning, student_t, success_interval, wider
 
 
 @pytest.mark.parametrize(
@@ -133,3 +133,12 @@ def test_pictures_show_two_seeds_as_they_are_and_more_by_their_interval() -> Non
     assert bands([3]) == "Means over 3 seeds. Bands are 95 % intervals over seeds."
     words = "Means over 2 or 3 seeds. Bands are 95 % intervals over seeds; of two seeds, they span both."
     assert bands([3, 2]) == words
+
+
+def test_an_independent_error_adds_in_squares() -> None:
+    value, low, high = (np.array([number]) for number in (3.0, 0.0, 8.0))
+    assert [end.item() for end in wider((value, low, high), np.array([4.0]))] == pytest.approx(
+        [3.0, 3.0 - 5.0, 3.0 + math.sqrt(41.0)]
+    )
+    assert "over seeds and the model's error" in meaning([3], of_model=True)
+    assert "over seeds and the model's error" in bands([3], of_model=True)

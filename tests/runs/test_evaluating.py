@@ -93,9 +93,9 @@ def test_a_policy_that_does_not_fit_is_refused() -> None:
 
 
 def test_targets_and_episodes_that_make_no_sense_are_refused() -> None:
-    for targets in ([], [1.0, float("nan")]):
+    for targets in ([], [1.0, float("nan")], "100", ["100"], 100.0, [[1.0]]):
         with pytest.raises(InputError, match="targets must be at least one finite number"):
-            evaluate(untrained("rvs"), ENVIRONMENT, targets)
+            evaluate(untrained("rvs"), ENVIRONMENT, targets)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="episodes must be at least 1; got 0"):
         evaluate(untrained("rvs"), ENVIRONMENT, [1.0], episodes=0)
 

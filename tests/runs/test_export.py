@@ -244,8 +244,9 @@ def test_mistakes_in_numpy_are_errors(tmp_path: Path) -> None:
         one.act([0.0, 0.0])
     with pytest.raises(ValueError, match=r"rvs is conditioned on a target; call begin\(target\)"):
         one.begin()
-    with pytest.raises(ValueError, match="a target is a finite number"):
-        one.begin(np.nan)
+    for target in (np.nan, "600", ["600"], [], [[1.0]]):
+        with pytest.raises(ValueError, match="a target is a finite number"):
+            one.begin(target)
     one.begin(1.0)
     with pytest.raises(ValueError, match="from the second step on"):
         one.act([0.0, 0.0], 1.0)
@@ -366,6 +367,9 @@ def test_mistakes_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         policy("bc").export(tmp_path / "policy.onnx", target=1.0)
     with pytest.raises(InputError, match="the target must be a finite number; got nan"):
         policy("rvs").export(tmp_path / "policy.onnx", target=np.nan)
+    for target in ("600", [], [600.0]):
+        with pytest.raises(InputError, match="the target must be a finite number; got"):
+            policy("rvs").export(tmp_path / "policy.onnx", target=target)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is the name of the module"):
         policy("bc").export(tmp_path / "policy.py", "numpy")
     monkeypatch.setitem(sys.modules, "onnx", None)

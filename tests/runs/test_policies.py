@@ -21,7 +21,7 @@ from cwbc.core.conditioning import standardized
 from cwbc.core.methods import Training, parse
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.spaces import ActionSpace
-from cwbc.runs.policies import Policy
+from cwbc.runs.policies import Policies, Policy
 from cwbc.system import tensor_files
 from cwbc.system.errors import InputError
 
@@ -247,10 +247,12 @@ def saved(path: Path, **changes: Any) -> Path:
     return path
 
 
-def test_a_policy_of_another_seed_is_refused(tmp_path: Path) -> None:
+def test_a_policy_of_another_seed_and_one_in_place_of_a_run_are_refused(tmp_path: Path) -> None:
     path = saved(tmp_path / "policy")
     with pytest.raises(InputError, match="holds one policy, not that of seed 0; load it without a seed"):
         Policy.load(path, seed=0)
+    with pytest.raises(InputError, match="is a policy, not a run's checkpoint"):
+        Policies.load(path)
     path = saved(tmp_path / "policy", about={"seed": 3})
     assert Policy.load(path, seed=3).about == Policy.load(path).about == {"seed": 3}
     with pytest.raises(InputError, match="holds the policy of seed 3, not that of seed 1"):

@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -262,6 +263,8 @@ def test_the_checkpoint_of_a_run_loads_like_its_directory(tmp_path: Path) -> Non
         np.testing.assert_array_equal(one.act(np.zeros((2, 2))), other.act(np.zeros((2, 2))))
     with pytest.raises(InputError, match="no seed 5; trained were 3, 4"):
         Policy.load(path, seed=5)
+    with pytest.raises(InputError, match=f"is missing; give one of those in it: {re.escape(str(place))}"):
+        Policy.load(tmp_path)  # as that of a comparison
 
 
 def test_acting_does_not_read_the_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.evaluating import evaluate_run
 from cwbc.runs.finished import find_runs
-from cwbc.runs.offline import OfflineData, model_directory, model_training, offline_data
+from cwbc.runs.offline import OfflineData, model_directory, offline_data, training_steps
 from cwbc.runs.policies import Policies
 from cwbc.runs.run_directory import CONFIG, SUMMARY, RunDirectory
 from cwbc.runs.tracking import Tracking, parse_trackers
@@ -91,6 +91,8 @@ class Evaluate:
             environment = offline(dataset.environment)
         if environment is None:
             hint = "give --env ID, or --offline to estimate returns with a model of the data"
+            if run.has_images():
+                hint = f"give --env ID; {run.without_estimates()}"
             raise InputError(f"{run.path} names no environment to act in; {hint}")
         task = task_for(environment, dataset.lowest, dataset.best)
         targets, episodes = self.sweep.plan(task, dataset.best)
@@ -118,7 +120,7 @@ class Evaluate:
             RunDirectory(directory).lock(),
             session.saving(),
             progress(
-                session.console, "learning a model of the data", model_training(data).steps, "steps"
+                session.console, "learning a model of the data", training_steps(data), "steps"
             ) as update,
         ):
             return offline_data(data, directory, progress=update, should_stop=session.is_stopping)

@@ -68,4 +68,4 @@ class Train:
         for text in run.training_warnings():
             session.warn(f"{method.name}, {text}")
         session.say(f"trained: {directory}")
-        session.say(f"`{run.evaluate_command()}` evaluates it")
+        session.say(run.how_to_evaluate())

@@ -53,6 +53,16 @@ def held_out(data: Trajectories, fraction: float) -> NDArray[np.bool_]:
     return chosen
 
 
+def some_of(data: Trajectories, most: int) -> Trajectories:
+    """The dataset with so many episodes at most, spread evenly over the range of returns."""
+    if data.episodes <= most:
+        return data
+    chosen = np.zeros(data.episodes, bool)
+    places = np.linspace(0, data.episodes - 1, most).round().astype(int)
+    chosen[np.argsort(data.returns, kind="stable")[places]] = True
+    return _with(data, chosen)
+
+
 def _with(data: Trajectories, chosen: NDArray[np.bool_]) -> Trajectories:
     """The dataset with some of its episodes; H and the number of actions are facts of the task, and stay."""
     starts, lengths = data.starts[chosen], data.lengths[chosen]

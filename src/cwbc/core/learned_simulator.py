@@ -77,11 +77,21 @@ class LearnedSimulator:
         """Begin episodes; equal seeds begin alike, and different ones share members and starts evenly."""
         first, members = self._model.first, len(self._model.members)
         order = np.random.default_rng(0).permutation(len(first))
-        places = {seed: place for place, seed in enumerate(dict.fromkeys(seeds))}
+        known = {seed: place for place, seed in enumerate(dict.fromkeys(seeds))}
+        places = np.array([known[seed] for seed in seeds])
+        return self.begin(episodes, first[order[places % len(first)]], places % members, seeds)
+
+    def begin(
+        self,
+        episodes: NDArray[np.integer[Any]],
+        observations: NDArray[np.float32],  # [episode, dimension]
+        members: NDArray[np.int64],  # [episode]
+        seeds: Sequence[int],
+    ) -> NDArray[Any]:
+        """Begin episodes with given first observations, each with a member of the ensemble."""
+        self._observations[episodes] = self._model.spec.observations.received(observations)
+        self._members[episodes] = members
         for row, seed in zip(episodes.tolist(), seeds, strict=True):
-            start = first[order[places[seed] % len(first)]]
-            self._observations[row] = self._model.spec.observations.received(start)
-            self._members[row] = places[seed] % members
             self._random[row] = np.random.default_rng(seed)
         self._timesteps[episodes] = 0
         return self._seen(episodes)

@@ -29,7 +29,7 @@ from cwbc.grids.outcomes import Results, gather
 from cwbc.grids.preparation import ROOT, DatasetCache, Prepared, prepare
 from cwbc.runs import locks
 from cwbc.runs.evaluating import evaluate_run
-from cwbc.runs.offline import OfflineData, model_directory, model_training, offline_data
+from cwbc.runs.offline import OfflineData, model_directory, offline_data, training_steps
 from cwbc.runs.policies import Policies
 from cwbc.runs.tracking import Tracking
 from cwbc.runs.training import Control, Run, train_together
@@ -295,7 +295,7 @@ class _Engine:
                 time.sleep(_POLL)
 
             def progress(step: int) -> None:
-                self._show_at([mine], "learning a model for", step, model_training(data).steps)
+                self._show_at([mine], "learning a model for", step, training_steps(data))
 
             with lock:
                 control = Control(progress=progress, should_stop=self._should_stop, before_writing=lock.check)

@@ -16,7 +16,6 @@ from cwbc.reports.showing import scores_table
 from cwbc.results import sentences
 from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import Methods, evaluated
-from cwbc.results.intervals import meaning
 from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.finished import write_results
@@ -71,7 +70,7 @@ def comparison(
     recommended = recommend(methods)
     seeds = {len(method.scores) for method in methods.values()}
     episodes = {method.sweep.episodes for method in methods.values()}
-    spread = meaning(seeds).replace("95 %", "the small numbers are 95 %", 1)
+    spread = sentences.intervals_in_words(methods).replace("95 %", "the small numbers are 95 %", 1)
     remarks = [
         *sentences.estimated_in_words(methods),
         sentences.evaluated_in_words(seeds, episodes, spread),
@@ -128,7 +127,7 @@ def summary_table(methods: Methods) -> Table:
     shown["OOD retention"] = len(marks) + 1  # after the best point
     rates = next(iter(methods.values())).dataset.counts_successes
     numbers = f"success rates in{PERCENT}" if rates else "normalized scores"
-    table = Table(caption=f"{numbers}, {meaning({len(each.scores) for each in methods.values()})}")
+    table = Table(caption=f"{numbers}, {sentences.intervals_in_words(methods)}")
     table.add_column("method")
     for name in shown:
         table.add_column(name, justify="right")

@@ -9,9 +9,8 @@ import numpy as np
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.reports.chart import DATASET, Axis, Chart, Curve, Panel, Shade, Stairs, padded
 from cwbc.reports.method_styles import looks_of
-from cwbc.results.evaluated import Methods
-from cwbc.results.intervals import Ends, band, bands
-from cwbc.results.sweeps import Sweep
+from cwbc.results.evaluated import EvaluatedMethod, Methods
+from cwbc.results.intervals import Ends, band, bands, wider, within
 from cwbc.system.formatting import PERCENT, listed, score
 
 
@@ -30,7 +29,7 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     unit = ", of clipped rewards" if dataset.clipped_rewards else ""
     achieved = Panel(
         Axis(f"{kind} return", limits=limits),
-        [Curve(sweep.method, sweep.targets, *_band(sweep, dataset)) for sweep in sweeps],
+        [Curve(method.sweep.method, method.sweep.targets, *_band(method)) for method in methods.values()],
         right=_right(dataset, (low, high)),
         diagonal="" if dataset.clipped_rewards else f"{kind} = target",
     )
@@ -41,7 +40,7 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
         f"returns of the dataset's {dataset.episodes:,} episodes",
     )
     flat = [sweep.method for sweep in sweeps if not sweep.takes_target]
-    caption = [bands({len(sweep.seeds) for sweep in sweeps})]
+    caption = [bands({len(sweep.seeds) for sweep in sweeps}, first.model_errors is not None)]
     caption += ["Returns are estimated with a model of the data."] if dataset.is_estimated else []
     caption += (
         [f"Flat lines: {listed(flat)} {'has' if len(flat) == 1 else 'have'} no target."] if flat else []
@@ -58,8 +57,11 @@ def reliability_chart(methods: Methods, names: Sequence[str] = (), title: str | 
     )
 
 
-def _band(sweep: Sweep, dataset: DatasetSummary) -> Ends:
-    return band(sweep.means, sweep.episodes if dataset.counts_successes else None)
+def _band(method: EvaluatedMethod) -> Ends:
+    found = band(method.sweep.means, method.sweep.episodes if method.dataset.counts_successes else None)
+    if method.model_errors is not None:
+        found = wider(found, method.model_errors)
+    return within(found, 0.0, 1.0) if method.dataset.counts_successes else found
 
 
 def _right(dataset: DatasetSummary, limits: tuple[float, float]) -> Axis:

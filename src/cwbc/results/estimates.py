@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cwbc.results.replays import Replays
 from cwbc.results.sweeps import same_target
 from cwbc.system.errors import InputError
 from cwbc.system.files import read_text
@@ -35,6 +36,7 @@ class Estimates:
     targets: NDArray[np.float64]  # [target], ascending
     fitted: NDArray[np.float64]  # [seed, target] expected returns
     support: NDArray[np.float64]  # [seed, target] fractions of the steps that are like logged ones
+    replays: Replays | None = None  # of held-out episodes of the dataset; None where there are none
 
     def at(self, target: float) -> TargetEstimate | None:
         """The means over seeds at a target; None where they are not known."""

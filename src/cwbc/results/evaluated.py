@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from cwbc.core.tasks import Landmark, Task, landmarks
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.estimates import Estimates
-from cwbc.results.intervals import NORMAL, Array, Estimate, finite, interval, student_t, success_interval
+from cwbc.results.intervals import (
+    NORMAL,
+    Array,
+    Estimate,
+    finite,
+    interval,
+    student_t,
+    success_interval,
+    wider,
+    within,
+)
 from cwbc.results.sweeps import Sweep, is_beyond
 from cwbc.system.formatting import amount
 
@@ -180,10 +190,32 @@ class EvaluatedMethod:
 
     @functools.cached_property
     def points(self) -> list[CurvePoint]:
-        """The curve with its intervals over seeds."""
-        returns, scores = interval(self.sweep.means), interval(self.scores)
-        if self.dataset.counts_successes:
-            returns = success_interval(self.sweep.means, self.sweep.episodes)
+        """The curve with its intervals, over seeds and of the model's error where there is one."""
+        return self._points(self.model_errors)
+
+    @functools.cached_property
+    def seed_points(self) -> list[CurvePoint]:
+        """The curve with its intervals over seeds alone: a model's error is that of all methods alike."""
+        return self._points(None)
+
+    @functools.cached_property
+    def model_errors(self) -> Array | None:
+        """Half of the 95 % intervals of errors of the model that returns are estimated with. [target]"""
+        if self.estimates is None or (replays := self.estimates.replays) is None:
+            return None
+        achieved = self.sweep.means.mean(axis=0)
+        places = np.where(np.isnan(self.sweep.targets), achieved, self.sweep.targets)
+        return np.array([replays.near(place).error for place in places.tolist()])
+
+    def _points(self, errors: Array | None) -> list[CurvePoint]:
+        successes = self.dataset.counts_successes
+        means, scores = self.sweep.means, interval(self.scores)
+        returns = success_interval(means, self.sweep.episodes) if successes else interval(means)
+        if errors is not None:
+            unit = np.ptp(self.task.normalize(np.array([0.0, 1.0])))
+            returns, scores = wider(returns, errors), wider(scores, unit * errors)
+        if successes:
+            returns = within(returns, 0.0, 1.0)
             scores = 100 * returns[0], 100 * returns[1], 100 * returns[2]
         numbers = zip(*returns, *scores, strict=True)
         targets = zip(self.sweep.targets.tolist(), numbers, strict=True)
@@ -235,8 +267,14 @@ class EvaluatedMethod:
             "training_warnings": list(self.training_warnings),
             **({"prediction_error": errors} if errors else {}),
             "curve": [point.to_json() for point in self.points],
-            **({"offline": self.estimates.to_json()} if self.estimates else {}),
+            **self._offline_json(),
         }
+
+    def _offline_json(self) -> dict[str, Any]:
+        if self.estimates is None:
+            return {}
+        errors = {} if self.model_errors is None else {"model_error": self.model_errors.tolist()}
+        return {"offline": {**self.estimates.to_json(), **errors}}
 
 
 def _seed_warnings(sweep: Sweep, scores: Array) -> list[str]:

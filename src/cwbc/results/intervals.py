@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 Ends = tuple[Array, Array, Array]  # a statistic and the ends of its interval; NaN where there is none
 
 NORMAL = 1.959964  # the 97.5 % point of the normal distribution
+_OF_MODEL = " and the model's error on held-out episodes"
 LEAST = 3  # seeds for an interval: that of two seeds is twelve times as wide as their difference
 
 
@@ -103,6 +104,18 @@ def success_interval(rates: Array, episodes: int) -> Ends:
     return value, np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)  # which rounding might leave
 
 
+def wider(ends: Ends, reach: Array) -> Ends:
+    """A statistic with an independent error besides, half of whose 95 % interval is `reach`."""
+    value, low, high = ends
+    return value, value - np.hypot(value - low, reach), value + np.hypot(high - value, reach)
+
+
+def within(ends: Ends, low: float, high: float) -> Ends:
+    """A statistic with an interval that does not leave a range."""
+    value, lower, upper = ends
+    return value, np.clip(lower, low, high), np.clip(upper, low, high)
+
+
 def band(samples: Array, episodes: int | None = None) -> Ends:
     """The mean over seeds and the band of a chart: the interval, or the range of two seeds.
 
@@ -114,21 +127,25 @@ def band(samples: Array, episodes: int | None = None) -> Ends:
     return samples.mean(axis=0), samples.min(axis=0), samples.max(axis=0)
 
 
-def meaning(seeds: Collection[int]) -> str:
-    """The kind of interval around means over these numbers of seeds, in words."""
+def meaning(seeds: Collection[int], of_model: bool = False) -> str:
+    """The kind of interval around means over these numbers of seeds, in words.
+
+    Args:
+        of_model: they include the error of a model.
+    """
     few = sorted(count for count in set(seeds) if count < LEAST)
-    if not few:
-        return "95 % intervals over seeds"
     if max(seeds) < LEAST:
         return "too few seeds for an interval"
-    return f"95 % intervals over seeds; {' or '.join(map(str, few))} are too few for an interval"
+    kind = f"95 % intervals over seeds{_OF_MODEL * of_model}"
+    return f"{kind}; {' or '.join(map(str, few))} are too few for an interval" if few else kind
 
 
-def bands(seeds: Collection[int]) -> str:
+def bands(seeds: Collection[int], of_model: bool = False) -> str:
     """What the lines and bands of a chart are, in sentences."""
     if max(seeds) < 2:
         return "One seed: too few seeds for an interval."
-    drawn = f"are 95 % intervals over seeds{'; of two seeds, they span both' * (2 in seeds)}"
+    kind = f"95 % intervals over seeds{_OF_MODEL * of_model}"
+    drawn = f"are {kind}{'; of two seeds, they span both' * (2 in seeds)}"
     if max(seeds) == 2:
-        drawn = "span both seeds: too few seeds for an interval"
+        drawn = f"span both seeds{_OF_MODEL * of_model}: too few seeds for an interval"
     return f"Means over {' or '.join(map(str, sorted(set(seeds))))} seeds. Bands {drawn}."

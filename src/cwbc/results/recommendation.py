@@ -16,6 +16,7 @@ import numpy as np
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.evaluated import CurvePoint, EvaluatedMethod, Methods
 from cwbc.results.intervals import LEAST
+from cwbc.results.reliance import Reliance
 from cwbc.results.sweeps import is_beyond, same_target
 from cwbc.system.formatting import PERCENT, amount, listed, percent, retention_percent, score
 
@@ -23,8 +24,6 @@ CLOSE = 5.0  # points of score that a target within the data, or a more reliable
 ALIKE = 0.1  # OOD retentions that differ by less do not decide
 FLAT = 0.2  # of the range of targets: a policy with a smaller range of returns does not follow them
 MISSED = 10.0  # points of score: the calibration error of a policy that does not follow its target
-APART = 0.15  # of the range of returns: estimates that differ by more disagree
-SUPPORTED = 0.7  # of the steps: fewer that are like logged ones are worth a caveat (of logged ones, 95 % are)
 COLLAPSED = 0.8  # of the recommended score: less at a higher target is worth a caveat
 
 Points = Mapping[str, CurvePoint]  # by method: the one to act at
@@ -39,7 +38,7 @@ class Recommendation:
     point: CurvePoint  # of the method's curve
     deploy: bool  # False: even this is worse than the data
     caveats: tuple[str, ...]
-    estimated: bool = False  # the returns are, without a simulator
+    reliable: bool | None = None  # whether returns that are estimated may be relied on; None: simulated ones
     supported: tuple[float, float] | None = None  # targets that data or evaluation support; None: no target
     is_rate: bool = False  # whether returns are 0 or 1, and their means success rates
 
@@ -52,11 +51,15 @@ class Recommendation:
         interval = f", 95{PERCENT} interval {written(low)} to {written(high)}" if known else ""
         achieved = f"{written(value)}{interval}"
         achieved += "" if self.is_rate else f" (score {score(scored.value)})"
+        doubt = "These estimates are not to be relied on. " if self.reliable is False else ""
         if not self.deploy:
             rate = "a success rate of " if self.is_rate else ""
-            return f"No policy to deploy. The best one, {self.method}{given}, achieves {rate}{achieved}."
-        kind = "estimated" if self.estimated else "expected"
-        return f"Use {self.method}{given}: {kind} {'success rate' if self.is_rate else 'return'} {achieved}."
+            return (
+                f"{doubt}No policy to deploy. The best one, {self.method}{given}, achieves {rate}{achieved}."
+            )
+        kind = "expected" if self.reliable is None else "estimated"
+        what = f"{self.method}{given}: {kind} {'success rate' if self.is_rate else 'return'} {achieved}."
+        return f"{doubt}By them, the best is {what}" if doubt else f"Use {what}"
 
     def to_json(self) -> dict[str, Any]:
         """For summary.json."""
@@ -65,25 +68,27 @@ class Recommendation:
             **self.point.to_json(),
             "supported_targets": self.supported and list(self.supported),
             "deploy": self.deploy,
+            **({} if self.reliable is None else {"reliable": self.reliable}),
             "caveats": list(self.caveats),
         }
 
 
 def recommend(methods: Methods) -> Recommendation | None:
     """The method and target to deploy; None where no return was evaluated."""
-    known = {name: [each for each in of.points if each.score.is_known] for name, of in methods.items()}
+    # By the intervals over seeds: what a model is wrong about, it is wrong about for all methods.
+    known = {name: [each for each in of.seed_points if each.score.is_known] for name, of in methods.items()}
     points = {name: _point(curve, methods[name].dataset) for name, curve in known.items() if curve}
     if not points:
         return None
     name = _most_reliable(points, methods)
     point, method, curve = points[name], methods[name], known[name]
     dataset, seeds = method.dataset, len(method.scores)
-    mean = float(method.task.normalize(np.asarray(dataset.mean_return)))
-    caveats = []
+    mean, reliance = float(method.task.normalize(np.asarray(dataset.mean_return))), Reliance.of(point, method)
+    caveats = list(reliance.doubts)
     if _score(point) < mean:
         caveats.append(f"The dataset's mean return is higher: {amount(dataset.mean_return)}.")
     caveats += _of_units(curve, dataset)
-    caveats += _of_estimates(point, method)
+    caveats += reliance.remarks
     if seeds < LEAST:
         caveats.append(f"{'One seed' if seeds == 1 else 'Two seeds'}: too few seeds for an interval.")
     caveats += _of_rivals(name, points, methods)
@@ -92,9 +97,15 @@ def recommend(methods: Methods) -> Recommendation | None:
         caveats.append("Its training ended with warnings.")
     # Worse than the data on average, beyond seed noise.
     high = point.score.high if math.isfinite(point.score.high) else _score(point) + CLOSE
-    supported = _supported(point, curve, method) if method.sweep.takes_target else None
-    rates = dataset.counts_successes
-    return Recommendation(name, point, high >= mean, tuple(caveats), dataset.is_estimated, supported, rates)
+    return Recommendation(
+        name,
+        method.points[method.seed_points.index(point)],
+        high >= mean,
+        tuple(caveats),
+        not reliance.doubts if dataset.is_estimated else None,
+        _supported(point, curve, method) if method.sweep.takes_target else None,
+        dataset.counts_successes,
+    )
 
 
 def _point(curve: Sequence[CurvePoint], dataset: DatasetSummary) -> CurvePoint:
@@ -160,22 +171,6 @@ def _of_units(curve: Sequence[CurvePoint], data: DatasetSummary) -> list[str]:
         return []
     doubt = "are rewards, observations and actions in the units of the logs?"
     return [f"Every achieved return is {where}: {doubt}"]
-
-
-def _of_estimates(point: CurvePoint, method: EvaluatedMethod) -> list[str]:
-    """What the second estimate and the support say about an estimated return."""
-    if method.estimates is None or (known := method.estimates.at(point.target)) is None:
-        return []
-    value, low, high = point.achieved
-    fitted, dataset = amount(known.fitted), method.dataset
-    room = max(high - low if math.isfinite(high - low) else 0.0, APART * (dataset.best - dataset.lowest))
-    if abs(known.fitted - value) > room:
-        caveats = [f"The two estimates disagree: fitted Q evaluation says {fitted}. Trust neither."]
-    else:
-        caveats = [f"Fitted Q evaluation, a second estimate, says {fitted}."]
-    if known.support < SUPPORTED:
-        caveats.append(f"Only {percent(known.support)} of its steps are like logged ones.")
-    return caveats
 
 
 def _of_rivals(name: str, points: Points, methods: Methods) -> list[str]:

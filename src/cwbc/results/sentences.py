@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from cwbc.results.evaluated import Methods
-from cwbc.results.intervals import Estimate
+from cwbc.results.intervals import Estimate, meaning
 from cwbc.system.formatting import PERCENT, amount, counted, retention_percent, score
 
 _MOST_NAMED = 4  # methods in a sentence; of more, the first and the last
@@ -73,6 +73,12 @@ def estimated_in_words(methods: Methods) -> list[str]:
         "Returns are estimated offline, with a model of the logged data: no simulator or real system "
         "confirmed them."
     ]
+
+
+def intervals_in_words(methods: Methods) -> str:
+    """The kind of the intervals of scores."""
+    is_widened = any(method.model_errors is not None for method in methods.values())
+    return meaning({len(method.scores) for method in methods.values()}, is_widened)
 
 
 def same_targets(methods: Methods) -> bool:

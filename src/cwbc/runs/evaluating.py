@@ -25,6 +25,7 @@ from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
 from cwbc.runs.finished import write_results
+from cwbc.runs.inputs import numbers
 from cwbc.runs.offline import OfflineData, fitted_returns
 from cwbc.runs.path_recorder import PathRecorder, recorded_rows
 from cwbc.runs.policies import Policies
@@ -91,7 +92,11 @@ def evaluate_offline(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Sweep, Estimates]:
-    """The same with a model of the data, and what else the data says about the policies' returns."""
+    """The same with a model of the data, and what else the data says about the policies' returns.
+
+    Args:
+        progress: called with the fraction that is done, in timesteps of an episode.
+    """
     simulators = []
 
     def make(shape: Shape, targets: NDArray[np.float64]) -> LearnedSimulator:
@@ -99,12 +104,19 @@ def evaluate_offline(
         return simulators[-1]
 
     protocol = (targets, episodes, seed)
-    progress = progress or (lambda timesteps: None)
-    sweep = _evaluated(policies, make, "the model of the data", protocol, progress=progress)
+    progress, half = progress or (lambda timesteps: None), policies.spec.horizon / 2
+
+    def first_half(timesteps: int) -> None:
+        progress(timesteps // 2)
+
+    def second_half(fraction: float) -> None:
+        progress(round(half + half * fraction))
+
+    sweep = _evaluated(policies, make, "the model of the data", protocol, progress=first_half)
     (simulator,) = simulators
     support = simulator.support.reshape(sweep.returns.shape).mean(axis=2)
-    fitted = fitted_returns(policies, offline.data, sweep.targets)
-    return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support)
+    fitted = fitted_returns(policies, offline.data, sweep.targets, second_half)
+    return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support, offline.replays)
 
 
 def _evaluated(
@@ -115,10 +127,8 @@ def _evaluated(
     **how: Any,
 ) -> Sweep:
     targets, episodes, seed = protocol
-    try:
-        wanted = np.unique(np.array([float(target) for target in targets]))
-    except (TypeError, ValueError):
-        wanted = np.array([np.nan])
+    given = numbers(targets)
+    wanted = np.array([np.nan]) if given is None or given.ndim != 1 else np.unique(given)
     spec = policies.spec
     learner = spec.method.learner
     if not np.isfinite(wanted).all() or (learner.needs_target and not wanted.size):

@@ -25,6 +25,7 @@ from cwbc.runs.run_directory import (
     CONFIG,
     ESTIMATES,
     PATHS,
+    REPLAYS,
     REPORT,
     RESULTS,
     SUMMARY,
@@ -194,8 +195,11 @@ def write_results(
     except (OSError, InputError, KeyError, TypeError):
         is_new = True
     contents: dict[str, str | bytes | None] = {RESULTS: results}
-    contents |= dict.fromkeys((ESTIMATES, PATHS, *REPORT)) if is_new else {}  # these are about other results
-    contents |= {ESTIMATES: estimates.to_csv()} if estimates else {}
+    # These are about other results.
+    contents |= dict.fromkeys((ESTIMATES, REPLAYS, PATHS, *REPORT)) if is_new else {}
+    if estimates:
+        replays = estimates.replays
+        contents |= {ESTIMATES: estimates.to_csv(), REPLAYS: replays.to_csv() if replays else None}
     contents |= {PATHS: paths_text(paths)} if paths else {}
     # The summary is written last: where it exists, the other files are complete.
     contents |= {**(report or {}), SUMMARY: json.dumps(summary, indent=2, allow_nan=False) + "\n"}

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cwbc.core.acting import History, act, act_each
 from cwbc.core.diagnostics import training_warnings
+from cwbc.core.dynamics import Dynamics
 from cwbc.core.layers import Parameters
 from cwbc.core.methods import to_json
 from cwbc.core.policy_spec import ActionChoice, PolicySpec
@@ -299,7 +300,9 @@ class Policies:
         given = Path(run)
         path = given if given.is_file() else given / CHECKPOINT
         if not path.exists():
-            raise InputError(f"{run} holds no trained run: {CHECKPOINT} is missing")
+            below = [str(each.parent) for each in sorted(path.parent.glob(f"*/{CHECKPOINT}"))]
+            hint = f"; give one of those in it: {', '.join(below)}" if below else ""
+            raise InputError(f"{run} holds no trained run: {CHECKPOINT} is missing{hint}")
         if "step" not in tensor_files.read_description(path):
             raise InputError(f"{path} is a policy, not a run's checkpoint")
         seeds, step, steps = read_progress(path)
@@ -312,6 +315,8 @@ class Policies:
             done = f"{step} of {steps} steps"
             raise InputError(f"{run}: training has stopped at {done}; run the same command to finish it")
         loaded = _read(path, seeds)
+        if isinstance(loaded.spec.method.learner, Dynamics):
+            raise InputError(f"{run} holds models of the data for offline evaluation, no policies")
         if path != given:
             loaded.about.update(RunDirectory(given).recommendation())
         warnings = training_warnings(metrics, seeds, to_json(loaded.spec.method))

@@ -14,10 +14,12 @@ from typing import Any, TypedDict
 import numpy as np
 
 from cwbc.core.diagnostics import training_warnings
+from cwbc.core.measured_errors import HELD_OUT, TRAINING, MeasuredErrors
 from cwbc.core.simulation import is_offline
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.results.estimates import Estimates
 from cwbc.results.paths import read_paths
+from cwbc.results.replays import Replays
 from cwbc.results.sweeps import Sweep, read_results
 from cwbc.runs import locks
 from cwbc.runs.configuration import differences, identity, in_words, read_config
@@ -33,12 +35,14 @@ METRICS = "metrics.jsonl"
 RESULTS = "results.csv"
 ESTIMATES = "estimates.csv"  # of an offline evaluation, beside its results
 PATHS = "paths.csv"  # of an evaluation in a maze, beside its results
+REPLAYS = "replays.csv"  # of held-out episodes, beside the estimates
 SUMMARY = "summary.json"
 PAGE = "report.html"
 CELLS = "cells.csv"  # of a report about a grid: where its runs are
 _PICTURES = ("reliability.png", "paths.png", "training.png", "heldout.png", "returns.png")
 REPORT = (*_PICTURES, "scores.md", "scores.csv", PAGE)
-EVALUATION = (SUMMARY, RESULTS, ESTIMATES, PATHS, *REPORT)  # without its summary, no other file counts
+# Without its summary, no other file counts.
+EVALUATION = (SUMMARY, RESULTS, ESTIMATES, REPLAYS, PATHS, *REPORT)
 _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
 _ROW = {"step": int, "seconds": float}  # of metrics; everything else is over seeds
@@ -187,7 +191,8 @@ class RunDirectory:
 
     def estimates(self) -> Estimates | None:
         """The estimates of an offline evaluation; None where the returns were simulated."""
-        return Estimates.read(self.path / ESTIMATES)
+        found = Estimates.read(self.path / ESTIMATES)
+        return found and dataclasses.replace(found, replays=Replays.read(self.path / REPLAYS))
 
     def dataset(self) -> DatasetSummary:
         """The dataset of the results, with the environment of their evaluation."""
@@ -197,7 +202,7 @@ class RunDirectory:
             if self.steps_done() < config["training"]["steps"]:
                 command = config["notes"].get("command", "the command that began it")
                 raise InputError(f"{self.path} is not trained to its end yet; this resumes it:\n{command}")
-            raise InputError(f"{self.path} is not evaluated yet; `{self.evaluate_command()}` does it")
+            raise InputError(f"{self.path} is not evaluated yet; {self.how_to_evaluate()}")
         try:
             return DatasetSummary.from_json(decode(dict[str, Any], read_json(path), "summary").get("dataset"))
         except (InputError, FileNotFoundError) as error:  # the latter, if it is just replaced
@@ -220,14 +225,38 @@ class RunDirectory:
             return self.dataset().environment if self.has(SUMMARY) else None
         return None
 
-    def evaluate_command(self) -> str:
-        """The command line that evaluates the run."""
-        environment = self.config()["dataset"]["environment"] or self.evaluated_in()
-        if environment is None or is_offline(environment):
-            return shlex.join(["cwbc", "evaluate", str(self.path), "--offline"])
-        # An environment in the run's files is used without --env only if it needs no import.
-        option = ["--env", environment] if ":" in environment else []
-        return shlex.join(["cwbc", "evaluate", str(self.path), *option])
+    def how_to_evaluate(self) -> str:
+        """The command line that evaluates the run, and what there is where none can."""
+        command, environment = ["cwbc", "evaluate", str(self.path)], self.config()["dataset"]["environment"]
+        environment = environment or self.evaluated_in()
+        if environment is not None and not is_offline(environment):
+            # An environment in the run's files is used without --env only if it needs no import.
+            command += ["--env", environment] if ":" in environment else []
+        elif self.has_images():
+            in_a_simulator = f"`{shlex.join([*command, '--env', 'ID'])}` evaluates it in a simulator"
+            return f"{in_a_simulator}; {self.without_estimates()}"
+        else:
+            command += ["--offline"]
+        return f"`{shlex.join(command)}` evaluates it"
+
+    def has_images(self) -> bool:
+        """Whether observations are images, whose returns nothing estimates without a simulator."""
+        if not self.has(CHECKPOINT):
+            return False
+        place = f"{self.path / CHECKPOINT}, design"
+        design = decode(
+            dict[str, Any], tensor_files.read_description(self.path / CHECKPOINT).get("design"), place
+        )
+        return "channels" in decode(dict[str, Any], design.get("observations"), f"{place}.observations")
+
+    def without_estimates(self) -> str:
+        """What is known of a run on images without a simulator."""
+        errors = MeasuredErrors.of(self.metrics(), len(self.config()["seeds"]))
+        if errors is None:
+            known = "none were held out (`cwbc train` with --holdout 0.1 measures it)"
+        else:
+            known = f"{errors.final[HELD_OUT]:.3g} ({errors.final[TRAINING]:.3g} on those trained on)"
+        return f"without one, images have only a prediction error on held-out episodes: {known}"
 
     def evaluated_with(self) -> dict[str, str]:
         """The versions that evaluated the run; empty where they were not stored."""

@@ -15,6 +15,7 @@ from cwbc.core.spaces import Discrete
 from cwbc.runs.export import checking, numpy_file, numpy_policy, onnx_file
 from cwbc.runs.export.checking import Stepper
 from cwbc.runs.export.step import Step
+from cwbc.runs.inputs import numbers
 from cwbc.system.errors import InputError, unknown
 from cwbc.system.files import read_text, write_together
 
@@ -69,8 +70,9 @@ def description(policy: Policy, target: float | None) -> dict[str, Any]:
     spec, learner = policy.spec, policy.spec.method.learner
     if target is not None and not spec.method.is_conditioned:
         raise InputError(f"{spec.method.name} takes no target return; export it without one")
-    if target is not None and not math.isfinite(target):
-        raise InputError(f"the target must be a finite number; got {target}")
+    given = None if target is None else numbers(target)
+    if target is not None and (given is None or given.ndim or not math.isfinite(given)):
+        raise InputError(f"the target must be a finite number; got {target!r:.60}")
     if target is None:
         target = learner.open_target(spec.horizon)
         target = policy.recommended_target if target is None else target

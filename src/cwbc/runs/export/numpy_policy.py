@@ -152,8 +152,9 @@ class Policy:
             target = self.about["target"]
             if target is None:
                 raise ValueError(f"{self.about['method']} is conditioned on a target; call begin(target)")
-        targets = np.asarray(target, np.float64)
-        if targets.ndim > 1 or not targets.size or not np.isfinite(targets).all():
+        targets = np.asarray(target)
+        is_number = targets.dtype.kind in "buif"  # NumPy would take the text "600" for one
+        if not is_number or targets.ndim > 1 or not targets.size or not np.isfinite(targets).all():
             raise ValueError(f"a target is a finite number, or a sequence of at least one; got {target!r}")
         self._leading, self._is_first = targets.shape, True
         self._state = np.zeros((targets.size, self._size))
