@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "compare": ("compare.Compare", "train each method, evaluate it over target returns, write a report"),
     "train": ("train.Train", "train only; resumes by itself"),
     "evaluate": ("evaluate.Evaluate", "evaluate a trained run over target returns"),
+    "video": ("video.Video", "one episode per target return, side by side, as an animated PNG"),
     "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
     "recommend": ("recommend.Recommend", "which method and target return to deploy, and what to expect"),
     "export": ("export.ExportPolicy", "a policy for other runtimes: ONNX, or NumPy alone"),

@@ -24,6 +24,7 @@ from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
+from cwbc.runs.filming import Film
 from cwbc.runs.finished import write_results
 from cwbc.runs.offline import OfflineData, fitted_returns
 from cwbc.runs.policies import Policies
@@ -81,6 +82,25 @@ def evaluate_offline(
     support = simulator.support.reshape(sweep.returns.shape).mean(axis=2)
     fitted = fitted_returns(policies, offline.data, sweep.targets)
     return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support)
+
+
+def film(
+    policies: Policies,
+    environment: str,
+    targets: Sequence[float],
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Sweep, Film]:
+    """The first episode of an evaluation at each target return, with pictures of it."""
+    films = []
+
+    def make(count: int) -> Film:
+        films.append(Film(envs.make(environment, count, drawn=True)))
+        return films[-1]
+
+    protocol, progress = (targets, 1, seed), progress or (lambda timesteps: None)
+    sweep = _evaluated(policies, make, envs.describe(environment), protocol, progress=progress)
+    return sweep, films[0]
 
 
 def _evaluated(

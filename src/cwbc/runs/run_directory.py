@@ -33,9 +33,10 @@ RESULTS = "results.csv"
 ESTIMATES = "estimates.csv"  # of an offline evaluation, beside its results
 SUMMARY = "summary.json"
 PAGE = "report.html"
+VIDEO = "video.png"  # of its policies; reports embed it
 CELLS = "cells.csv"  # of a report about a grid: where its runs are
 REPORT = ("reliability.png", "training.png", "heldout.png", "returns.png", "scores.md", "scores.csv", PAGE)
-EVALUATION = (SUMMARY, RESULTS, ESTIMATES, *REPORT)  # without its summary, no other file counts
+EVALUATION = (SUMMARY, RESULTS, ESTIMATES, VIDEO, *REPORT)  # without its summary, no other file counts
 _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
 _ROW = {"step": int, "seconds": float}  # of metrics; everything else is over seeds
@@ -191,6 +192,11 @@ class RunDirectory:
         except (InputError, FileNotFoundError) as error:  # the latter, if it is just replaced
             text = str(error)
             raise InputError(text if text.startswith(str(path)) else f"{path} is damaged: {text}") from error
+
+    def video(self) -> bytes | None:
+        """The video of its policies; None where there is none."""
+        path = self.path / VIDEO
+        return path.read_bytes() if path.is_file() else None
 
     def recommendation(self) -> dict[str, Any]:
         """The recommended target and those that are supported; empty where none was evaluated."""
