@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from videos import decoded
 
 from cwbc.reports.video import LAST, PAUSE, animated
 from cwbc.runs.filming import Shot
@@ -18,17 +17,6 @@ COLOURS = np.array([[200, 30, 40], [10, 120, 220], [0, 0, 0], [255, 255, 255]], 
 
 def shot(picture: NDArray[np.uint8], achieved: float = 0.0, has_ended: bool = False) -> Shot:
     return Shot(zlib.compress(picture.tobytes()), picture.shape, achieved, has_ended)
-
-
-def decoded(content: bytes) -> tuple[NDArray[np.uint8], list[float]]:
-    """The frames [frame, height, width, 3] and the pauses after them."""
-    image = Image.open(io.BytesIO(content))
-    frames, pauses = [], []
-    for number in range(image.n_frames):
-        image.seek(number)
-        frames.append(np.asarray(image.convert("RGB")))
-        pauses.append(image.info["duration"])
-    return np.stack(frames), pauses
 
 
 def test_pictures_stand_side_by_side_pixel_by_pixel() -> None:

@@ -14,6 +14,7 @@ import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from scipy.spatial import KDTree
 
 from cwbc.reports.png import FAINT, INK
 from cwbc.runs.filming import Shot
@@ -75,6 +76,7 @@ class _Palette:
         exact = [colour for _, colour in sorted(counts, reverse=True)[:_EXACT]]
         others: Any = image.quantize(_COLOURS - len(exact), Image.Quantize.MEDIANCUT).getpalette("RGB")
         self.colours = np.concatenate([exact, np.reshape(others, (-1, 3))]).astype(np.uint8)  # [index, 3]
+        self._nearest = KDTree(self.colours)
         self._known = np.full(1 << 24, -1, np.int16)  # [colour] its index; -1: not met yet
 
     def indices(self, pixels: Pixels) -> Pixels:
@@ -82,8 +84,7 @@ class _Palette:
         packed = pixels.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
         if (new := np.unique(packed[self._known[packed] < 0])).size:
             parts = np.stack([new >> 16, new >> 8 & 255, new & 255], axis=1)
-            distances = np.square(parts[:, None] - self.colours.astype(np.int32)).sum(axis=2)
-            self._known[new] = distances.argmin(axis=1)
+            self._known[new] = self._nearest.query(parts)[1]
         return self._known[packed].astype(np.uint8)
 
 
