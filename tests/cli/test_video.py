@@ -20,6 +20,7 @@ from toys import ENVIRONMENT, HORIZON, Toy, write_toy
 from videos import decoded
 
 import cwbc
+from cwbc.cli.video import three_targets
 from cwbc.data import store
 from cwbc.runs.run_directory import VIDEO
 
@@ -97,6 +98,19 @@ def test_a_video_shows_the_first_episode_of_the_evaluation(out: Path, capsys: Sa
     assert path.read_bytes() == written
     assert run("video", out / "rvs", *targets, "--seed=1", "--out", out / "new" / "one.png") == 0
     assert (frames_of(out / "new" / "one.png")[:, 46:] != frames[:, 46:]).any()
+
+
+@pytest.mark.parametrize(
+    ("low", "best", "targets"),
+    [
+        (-21.0, 21.0, (-7.0, 7.0, 21.0)),
+        (-403.0, 3761.0, (1000.0, 2400.0, 3761.0)),
+        (0.0, 1e-4, (3.3e-5, 6.7e-5, 1e-4)),
+        (5.0, 5.0, (5.0,)),
+    ],
+)
+def test_the_default_targets_are_round(low: float, best: float, targets: tuple[float, ...]) -> None:
+    assert three_targets(low, best) == pytest.approx(targets)
 
 
 @pytest.mark.usefixtures("no_pictures")

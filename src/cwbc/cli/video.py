@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -32,9 +33,11 @@ _MOST = 6  # targets side by side
 
 
 def three_targets(low: float, best: float) -> tuple[float, ...]:
-    """A third of the range of the dataset's returns, two thirds of it, and the best."""
-    digits = 0 if best - low >= 10 else 2
-    return tuple(sorted({round(low + (best - low) * part / 3, digits) for part in (1, 2)} | {best}))
+    """A third of the range of the dataset's returns and two thirds, in round numbers, and the best."""
+    if best == low:
+        return (best,)
+    digits = 1 - math.floor(math.log10(best - low))
+    return *(round(low + (best - low) * part / 3, digits) for part in (1, 2)), best
 
 
 @dataclasses.dataclass(frozen=True)

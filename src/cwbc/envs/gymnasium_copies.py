@@ -89,8 +89,9 @@ class Generic:
         if _has_model(copy):
             return self._scene.picture(copy.unwrapped.data.qpos)
         if copy.render_mode != _PICTURES:
-            image = np.asarray(self._seen[episode]).reshape(copy.observation_space.shape)
-            return np.broadcast_to(np.atleast_3d(image), (*image.shape[:2], 3))
+            image = np.atleast_3d(self._seen[episode])
+            image = image if image.shape[2] == 3 else image[..., -1:]  # of stacked frames the last
+            return np.broadcast_to(image, (*image.shape[:2], 3))
         try:
             return np.array(copy.render(), np.uint8)
         except Exception as error:  # of any module: anything
