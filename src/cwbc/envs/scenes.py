@@ -96,7 +96,7 @@ class Scene:
         return np.asarray(canvas.reduce(_FINE))
 
     def _move(self, positions: Floats) -> None:
-        self._state.qpos[:] = positions
+        self._state.qpos[:] = np.nan_to_num(positions)  # a simulation may diverge
         mujoco.mj_kinematics(self._model, self._state)
 
     def _followed(self) -> Floats:
