@@ -205,7 +205,7 @@ def test_the_demo_compares_and_tells_the_story(
 ) -> None:
     chosen: list[Preset] = []
 
-    def tiny(name: str, preset: Preset) -> tuple[Method, Training]:
+    def tiny(name: str, preset: Preset, large_images: bool) -> tuple[Method, Training]:
         chosen.append(preset)
         return with_options(*sized(name, preset), {"width": 16, "batch_size": 4})[:2]  # as in test_cli
 

@@ -109,3 +109,22 @@ def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "ale_py", None)
     with pytest.raises(UnavailableError, match=r"Atari games need .* pip install 'cwbc\[atari\]'"):
         envs.make(BREAKOUT, 1)
+
+
+def test_a_drawn_game_is_the_same_game_with_its_screen() -> None:
+    game = f"{BREAKOUT}?sticky_actions=0.25"
+    drawn, plain = envs.make(game, 2, drawn=True), envs.make(game, 1)
+    frames, rewards = played(drawn, 1, seed=5)
+    expected, others = played(plain, 0, seed=5)
+    np.testing.assert_array_equal(frames, expected)
+    assert rewards == others
+    screen = drawn.picture(1)
+    assert screen.shape == (210, 160, 3)
+    luminance = screen @ np.array([0.299, 0.587, 0.114])
+    # The observation is the screen in gray, scaled: their columns and rows have the same means.
+    for axis in (0, 1):
+        small, large = frames[-1].reshape(84, 84).mean(axis=axis), luminance.mean(axis=axis)
+        shrunk = np.interp(np.linspace(0, 1, 84), np.linspace(0, 1, len(large)), large)
+        assert np.corrcoef(small, shrunk)[0, 1] > 0.95
+    assert len(np.unique(screen.reshape(-1, 3), axis=0)) > 5  # in colour
+    assert not drawn.picture(0).any()  # not begun

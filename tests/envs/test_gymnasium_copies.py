@@ -229,3 +229,25 @@ def test_unsupported_spaces_are_named(
 ) -> None:
     with pytest.raises(InputError, match=message):
         make(register(observations, actions), 1)
+
+
+def test_a_robot_of_gymnasium_is_drawn_without_its_renderer() -> None:
+    simulator, rows = make("InvertedPendulum-v5", 2, drawn=True), np.arange(2)
+    simulator.reset(rows, [0, 0])
+    before = simulator.picture(0)
+    np.testing.assert_array_equal(before, simulator.picture(1))
+    for _ in range(5):
+        simulator.step(rows[:1], np.ones((1, 1)))
+    assert (simulator.picture(0) != before).any()
+    np.testing.assert_array_equal(before, simulator.picture(1))
+    simulator.close()
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 1), (2, 3, 3), (2, 3, 4)])
+def test_an_observed_image_is_its_picture(register: Any, shape: tuple[int, ...]) -> None:
+    simulator, rows = make(register(spaces.Box(0, 255, shape, np.uint8), SIX), 2, drawn=True), np.arange(2)
+    simulator.reset(rows, [0, 0])
+    simulator.step(rows[1:], np.array([0]))
+    for episode in (0, 1):  # images show the number of steps
+        np.testing.assert_array_equal(simulator.picture(episode), np.full((2, 3, 3), episode))
+    simulator.close()

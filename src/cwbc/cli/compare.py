@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from cwbc.behaviours import GAMES, REPLAY
 from cwbc.cli import report
 from cwbc.cli.options import (
     OFFLINE_MEANS,
@@ -24,20 +26,24 @@ from cwbc.cli.options import (
 )
 from cwbc.cli.planning import Plan, TrainingOptions, show_resuming
 from cwbc.cli.session import Session
+from cwbc.cli.video import Video, three_targets
 from cwbc.core import memory
 from cwbc.core.simulation import is_offline
+from cwbc.data import read
 from cwbc.data.store import contained
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
 from cwbc.grids.preparation import DatasetCache, prepare
+from cwbc.reports.report import need_plots
 from cwbc.runs.finished import check_place
 from cwbc.runs.run_directory import CONFIG, RunDirectory
 from cwbc.runs.tracking import Tracking
-from cwbc.system.errors import InputError
+from cwbc.system.errors import InputError, unknown
 from cwbc.system.files import write_atomically
 
 DEMO_STEPS = 5_000  # half of the preset's: enough to see it
 DEMO_DATASET, DEMO_METHODS = "cwbc/halfcheetah/medium-replay-v0", ("rvs", "rvs+cwbc")
+GAME_STEPS, GAME_METHOD = 6_000, "rvs+cwbc"  # twice the preset's, of one seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +59,9 @@ class Compare:
     sweep: Annotated[SweepOptions, Flat] = dataclasses.field(default_factory=SweepOptions)
     offline: Offline = False
 
-    def run(self, session: Session) -> int:
+    def run(
+        self, session: Session, before_report: Callable[[list[RunDirectory]], None] = lambda runs: None
+    ) -> int:
         """Compare the methods; 1 where some failed."""
         plan = Plan.make(self.methods, self.training)
         with session.reading(self.dataset) as update:
@@ -111,6 +119,7 @@ class Compare:
         if evaluated:
             configs = {run.path.name: run.config() for run in evaluated}
             write_atomically(root / CONFIG, json.dumps({"runs": configs}, indent=2) + "\n")
+            before_report(evaluated)
             report.write(root, evaluated)
         return 1 if reasons else 0
 
@@ -119,20 +128,56 @@ class Compare:
 class Demo:
     """Compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine."""
 
+    game: Annotated[str | None, arg(metavar="|".join(GAMES), help_behavior_hint="")] = None
+    """In place of a robot, an Atari game: rvs+cwbc plays it at three target returns, with a video."""
     seeds: Whole = None
-    """Number of seeds (default: 3)."""
+    """Number of seeds (default: 3; of a game 1)."""
     steps: Whole = None
-    """Training steps (default: 5,000)."""
+    """Training steps (default: 5,000; of a game 6,000)."""
     out: Directory = None
-    """Directory of the results (default: runs/demo)."""
+    """Directory of the results (default: runs/demo, or runs/demo-GAME)."""
     device: Device = None
     overwrite: Flag = False
     """Start over where the directory holds a run with other settings."""
 
     def run(self, session: Session) -> int:
-        """Generate the dataset and compare the methods."""
+        """Generate the dataset, train and evaluate on it."""
+        if self.game is not None:
+            return self._play(self.game, session)
         session.say(f"{DEMO_DATASET}: replay data of a HalfCheetah that learns to run, from random to medium")
         session.say("two policies clone it, conditioned on the return-to-go; the target then increases")
-        changed = {"steps": self.steps or DEMO_STEPS, "out": self.out or "runs/demo"}
-        training = TrainingOptions(preset="small", **vars(self) | changed)
+        training = self._training(DEMO_STEPS, "runs/demo", self.seeds)
         return Compare(DEMO_DATASET, DEMO_METHODS, training, SweepOptions(episodes=5)).run(session)
+
+    def _play(self, game: str, session: Session) -> int:
+        """The same with a game: one method, three targets, a video."""
+        if game not in GAMES:
+            raise unknown("game", game, GAMES)
+        need_plots()
+        dataset = f"cwbc/{game}/{REPLAY}-v0"
+        with session.reading(dataset) as update:
+            data = read(dataset, progress=update).data
+        session.say(f"{dataset}: replay data of a policy that learns to play, with frames of its screen")
+        session.say("a policy clones it, conditioned on the return-to-go, and plays at three target returns")
+        targets = ",".join(map(str, three_targets(data.lowest, data.best)))
+        seeds = 1 if self.seeds is None else self.seeds
+        training = self._training(GAME_STEPS, f"runs/demo-{game}", seeds)
+
+        def film(runs: list[RunDirectory]) -> None:
+            for run in runs:
+                if run.video() is None:
+                    Video(str(run.path), device=self.device).run(session)
+
+        comparison = Compare(dataset, (GAME_METHOD,), training, SweepOptions(targets, episodes=3))
+        return comparison.run(session, film)
+
+    def _training(self, steps: int, out: str, seeds: int | None) -> TrainingOptions:
+        """The options of the demo, with its defaults."""
+        return TrainingOptions(
+            seeds,
+            self.steps or steps,
+            preset="small",
+            device=self.device,
+            out=self.out or out,
+            overwrite=self.overwrite,
+        )

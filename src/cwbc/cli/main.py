@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("report.ReportRuns", "tables and charts from finished runs, read from disk only"),
     "recommend": ("recommend.Recommend", "which method and target return to deploy, and what to expect"),
     "export": ("export.ExportPolicy", "a policy for other runtimes: ONNX, or NumPy alone"),
+    "video": ("video.Video", "one episode per target return, side by side, as an animated PNG"),
     "reproduce": ("reproduce.Reproduce", "one table or figure of the paper; without ITEM, a list of them"),
     "demo": ("compare.Demo", "compare rvs with rvs+cwbc on a generated dataset, in minutes on any machine"),
     "data list": ("data_list.ListDatasets", "every dataset that is stored here or available"),

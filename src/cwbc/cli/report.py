@@ -90,6 +90,7 @@ def write(out: Path, runs: list[RunDirectory], limits: Sequence[thresholds.Gate]
             {name: run.evaluated_with() for name, run in named.items()},
             {name: run.training_warnings() for name, run in named.items()},
             {name: run.estimates() for name, run in named.items()},
+            {name: video for name, run in named.items() if (video := run.video())},
         )
     console = PlainConsole()
     console.print(summary_table(methods))

@@ -52,3 +52,11 @@ class Simulator(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Drawable(Simulator, Protocol):
+    """A simulator whose episodes can be seen."""
+
+    def picture(self, episode: int) -> NDArray[np.uint8]:
+        """How an episode looks now. [height, width, (red, green, blue)]"""
+        ...

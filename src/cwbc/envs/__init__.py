@@ -13,7 +13,7 @@ from cwbc.system.errors import UnavailableError, need_extra
 if TYPE_CHECKING:
     import gymnasium
 
-    from cwbc.core.simulation import Simulator
+    from cwbc.core.simulation import Drawable
 
     # A Gymnasium id; an environment, in which episodes run one after another; or a function that creates one.
     Environment = str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]
@@ -35,8 +35,12 @@ def _may_import(environment: str) -> bool:
     return not colon or module in _allowed or module in sys.modules
 
 
-def make(environment: Environment, count: int) -> Simulator:
-    """Copies of a Gymnasium environment, one per episode."""
+def make(environment: Environment, count: int, drawn: bool = False) -> Drawable:
+    """Copies of a Gymnasium environment, one per episode.
+
+    Args:
+        drawn: whether pictures of them are wanted; without it, not every simulator has any.
+    """
     need_simulators()
     from cwbc.envs import locomotion
 
@@ -52,13 +56,13 @@ def make(environment: Environment, count: int) -> Simulator:
         if environment.startswith(_ATARI):
             from cwbc.envs import atari
 
-            return atari.Atari(environment, count)
+            return atari.Atari(environment, count, drawn)
     # Always, so that an unknown name is compared with theirs.
     from cwbc.envs import gymnasium_copies, registry
 
     if isinstance(environment, str) and environment in registry.ENVIRONMENTS:
         return registry.ENVIRONMENTS[environment].make(count)
-    return gymnasium_copies.Generic(environment, count)
+    return gymnasium_copies.Generic(environment, count, drawn)
 
 
 def need_simulators() -> None:

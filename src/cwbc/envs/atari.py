@@ -14,6 +14,7 @@ from cwbc.core.simulation import Transition
 from cwbc.system.errors import InputError, UnavailableError, need_extra, require, unknown
 
 SIZE = 84  # pixels of a side
+SCREEN = (210, 160)  # pixels of the screen: height and width
 _MOST_FRAMES = 108_000  # of an episode: half an hour of play
 
 
@@ -59,8 +60,8 @@ class Game:
         """H, the longest an episode can be."""
         return _MOST_FRAMES // self.frame_skip
 
-    def emulator(self) -> Any:
-        """A new copy of the game."""
+    def emulator(self, drawn: bool = False) -> Any:
+        """A new copy of the game; one that is drawn observes the screen in colour."""
         ale_py = need_extra("ale_py", "atari", "Atari games")
         from ale_py import roms
 
@@ -74,8 +75,9 @@ class Game:
             num_threads=1,
             frame_skip=self.frame_skip,
             stack_num=1,  # observations are stacked where they are read
-            img_height=SIZE,
-            img_width=SIZE,
+            img_height=SCREEN[0] if drawn else SIZE,
+            img_width=SCREEN[1] if drawn else SIZE,
+            grayscale=not drawn,
             noop_max=self.no_ops,
             use_fire_reset=self.fire_on_reset,
             reward_clipping=False,
@@ -92,20 +94,23 @@ class Atari:
     image_shape: tuple[int, ...] | None = (SIZE, SIZE, 1)
     action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
 
-    def __init__(self, environment: str, count: int) -> None:
+    def __init__(self, environment: str, count: int, drawn: bool = False) -> None:
         game = Game.of(environment)
         # One emulator a copy: in an emulator of many, those whose episodes are over would play on.
         self._copies = [game.emulator() for _ in range(count)]
         self.horizon, self.action_size = game.horizon, len(self._copies[0].get_action_set())
         self._lives = np.zeros(count, np.int64)
+        # An emulator observes one size: a second one, with the same seed and actions, is the screen.
+        self._screens = [game.emulator(drawn=True) for _ in range(count if drawn else 0)]
+        self._pictures = np.zeros((len(self._screens), *SCREEN, 3), np.uint8)
 
     def reset(self, episodes: NDArray[np.integer[Any]], seeds: Sequence[int]) -> NDArray[np.uint8]:
         """Reset the given episodes, each with its own seed; returns their first frames."""
         # Seeds are of 31 bits, and a negative one would be random.
-        begun = [
-            self._copies[episode].reset([0], [int(seed) & 0x7FFFFFFF])
-            for episode, seed in zip(episodes, seeds, strict=True)
-        ]
+        valid = [int(seed) & 0x7FFFFFFF for seed in seeds]
+        begun = [self._copies[row].reset([0], [seed]) for row, seed in zip(episodes, valid, strict=True)]
+        for row, seed in zip(episodes if self._screens else (), valid, strict=False):
+            self._pictures[row] = self._screens[row].reset([0], [seed])[0][0, 0]
         self._lives[episodes] = [facts["lives"][0] for _, facts in begun]
         return np.concatenate([frames for frames, _ in begun]).reshape(len(episodes), -1)
 
@@ -118,7 +123,15 @@ class Atari:
         lives = np.array([each["lives"][0] for each in facts])
         lost, self._lives[episodes] = lives < self._lives[episodes], lives
         frames = frames.reshape(len(episodes), -1)
+        for episode, action in zip(episodes if self._screens else (), actions.tolist(), strict=False):
+            self._screens[episode].send([action], [1.0])
+            self._pictures[episode] = self._screens[episode].recv()[0][0, 0]
         return Transition(frames, rewards.astype(float), terminated, truncated, lost)
+
+    def picture(self, episode: int) -> NDArray[np.uint8]:
+        """The screen. [height, width, 3]"""
+        return self._pictures[episode].copy()
 
     def close(self) -> None:
         self._copies.clear()
+        self._screens.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from cwbc.core.simulation import Transition
 from cwbc.envs.maze_worlds import ant_world
 from cwbc.envs.mazes import AntMaze
 from cwbc.envs.physics import BatchedPhysics, Episodes, Floats
+from cwbc.envs.scenes import Scene
 
 ENVIRONMENT = "cwbc/ant-direction-v0"
 HORIZON = 1000
@@ -34,6 +36,7 @@ class DirectedAnt:
         model = copy.copy(ant_world("umaze").model)
         walls = model.geom_type == mujoco.mjtGeom.mjGEOM_BOX
         model.geom_contype[walls] = model.geom_conaffinity[walls] = 0  # nothing touches them
+        model.geom_rgba[walls, 3] = 0  # nor sees them
         self.physics = BatchedPhysics(model, count, threads)
         self.observation_size, self.action_size = model.nq + model.nv, model.nu
         self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = self.physics.action_bounds
@@ -67,8 +70,16 @@ class DirectedAnt:
         on_its_back = 1 - 2 * (x * x + y * y) < 0
         return Transition(self._observe(episodes), rewards, on_its_back, elapsed >= self.horizon)
 
+    def picture(self, episode: int) -> NDArray[np.uint8]:
+        """The ant from the side. [height, width, 3]"""
+        return self._scene.picture(self.physics.positions[episode])
+
     def close(self) -> None:
         """Nothing to release: the threads end with the batch."""
+
+    @functools.cached_property
+    def _scene(self) -> Scene:
+        return Scene(self.physics.model)
 
     def _observe(self, episodes: Episodes) -> Floats:
         states = self.physics.positions[episodes, 2:], self.physics.velocities[episodes]

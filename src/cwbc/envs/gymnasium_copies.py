@@ -8,25 +8,33 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+import mujoco
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cwbc.core.simulation import Transition
 from cwbc.envs import describe
-from cwbc.envs.observations import dtype, flatten, size
+from cwbc.envs.observations import dtype, flatten, is_image, size
 from cwbc.envs.physics import quiet_mujoco
+from cwbc.envs.scenes import Scene
 from cwbc.system.errors import InputError, UnavailableError, unknown
 
 if TYPE_CHECKING:
     from cwbc.envs import Environment
 
+_PICTURES = "rgb_array"  # the render mode of pictures
+
 
 class Generic:
     """Copies of one Gymnasium environment with continuous or discrete actions; observations are flattened."""
 
-    def __init__(self, environment: Environment, count: int) -> None:
+    def __init__(self, environment: Environment, count: int, drawn: bool = False) -> None:
         first, name = _make(environment), describe(environment)
+        options = _drawing(first, name) if drawn else {}
+        if options and isinstance(environment, str):  # it can only be asked for when it is made
+            first.close()
+            first = _make(environment, **options)
         self.horizon = _horizon(name, first)
         observations, actions = first.observation_space, first.action_space
         try:
@@ -45,7 +53,8 @@ class Generic:
         self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
         if isinstance(actions, spaces.Box):
             self.action_bounds = (actions.low.reshape(-1), actions.high.reshape(-1))
-        self._copies = [first, *(_make(environment) for _ in range(count - 1))]
+        self._name, self._seen = name, dict[int, Any]()  # the last image that an episode observed
+        self._copies = [first, *(_make(environment, **options) for _ in range(count - 1))]
         self._is_ours = not isinstance(environment, gymnasium.Env)  # else the caller closes it
         if self._is_ours and len(set(map(id, self._copies))) < count:
             raise InputError(f"{name} returned one environment twice; give that environment itself instead")
@@ -56,6 +65,7 @@ class Generic:
         with quiet_mujoco():
             for row, (episode, seed) in enumerate(zip(episodes, seeds, strict=True)):
                 observation, _ = self._copies[episode].reset(seed=int(seed))
+                self._seen[int(episode)] = observation
                 observations[row] = self._flatten(observation)
         return observations
 
@@ -69,8 +79,27 @@ class Generic:
             for row, (episode, action) in enumerate(zip(episodes, self._native(actions), strict=True)):
                 outcome = self._copies[episode].step(action)
                 observation, rewards[row], terminated[row], truncated[row], _ = outcome
+                self._seen[int(episode)] = observation
                 observations[row] = self._flatten(observation)
         return Transition(observations, rewards, terminated, truncated)
+
+    def picture(self, episode: int) -> NDArray[np.uint8]:
+        """The state of a robot, the environment's own picture, or what it observes. [height, width, 3]"""
+        copy = self._copies[episode]
+        if _has_model(copy):
+            return self._scene.picture(copy.unwrapped.data.qpos)
+        if copy.render_mode != _PICTURES:
+            image = np.atleast_3d(self._seen[episode])
+            image = image if image.shape[2] == 3 else image[..., -1:]  # of stacked frames the last
+            return np.broadcast_to(image, (*image.shape[:2], 3))
+        try:
+            return np.array(copy.render(), np.uint8)
+        except Exception as error:  # of any module: anything
+            raise UnavailableError(f"{self._name} cannot be drawn: {error}") from error
+
+    @functools.cached_property
+    def _scene(self) -> Scene:
+        return Scene(self._copies[0].unwrapped.model)
 
     def close(self) -> None:
         for copy in self._copies if self._is_ours else ():
@@ -83,7 +112,26 @@ class Generic:
         return np.reshape(actions, (len(actions), *self._actions.shape)).astype(self._actions.dtype)
 
 
-def _make(environment: Environment) -> Any:
+def _has_model(copy: Any) -> bool:
+    """Whether an environment has MuJoCo's state, as Gymnasium's robots have."""
+    return isinstance(getattr(copy.unwrapped, "model", None), mujoco.MjModel)
+
+
+def _drawing(copy: Any, name: str) -> dict[str, str]:
+    """The options with which an environment is made, so that there are pictures of it."""
+    if _has_model(copy):
+        return {}
+    if _PICTURES in (copy.metadata.get("render_modes") or ()):
+        return {"render_mode": _PICTURES}
+    if is_image(copy.observation_space):
+        return {}
+    raise UnavailableError(
+        f"{name} cannot be drawn: it is no robot of MuJoCo, "
+        f"observes no images and has no render_mode {_PICTURES!r}"
+    )
+
+
+def _make(environment: Environment, **options: Any) -> Any:
     """One copy of an environment."""
     if isinstance(environment, gymnasium.Env):
         return environment
@@ -99,7 +147,7 @@ def _make(environment: Environment) -> Any:
             # The data decides the version: that a newer one exists does not matter.
             warnings.simplefilter("ignore", DeprecationWarning)
             if isinstance(environment, str):
-                return gymnasium.make(environment, disable_env_checker=True)
+                return gymnasium.make(environment, disable_env_checker=True, **options)
             created: Any = environment()
     except Exception as error:  # of any module: anything
         why = str(error) or repr(error)

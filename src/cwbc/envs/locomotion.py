@@ -4,6 +4,7 @@ environments, at the speed of the physics alone."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from cwbc.core.simulation import Transition
 from cwbc.envs.physics import BatchedPhysics, Floats, quiet_mujoco
+from cwbc.envs.scenes import Scene
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +102,16 @@ class Locomotion:
         observations = self._observe(positions, velocities)
         return Transition(observations, progress + bonuses - costs, ~healthy, truncated)
 
+    def picture(self, episode: int) -> NDArray[np.uint8]:
+        """The robot from the side. [height, width, 3]"""
+        return self._scene.picture(self.physics.positions[episode])
+
     def close(self) -> None:
         """Nothing to release: the threads end with the batch."""
+
+    @functools.cached_property
+    def _scene(self) -> Scene:
+        return Scene(self.physics.model)
 
     def _healthy(self, positions: Floats, velocities: Floats) -> NDArray[np.bool_]:
         """Which episodes do not terminate."""

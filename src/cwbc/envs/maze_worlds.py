@@ -57,6 +57,7 @@ def point_world(size: str) -> World:
     # D4RL's x grows with the row and y with the column, Gymnasium-Robotics' x with the column and y against
     # the row: this map gives D4RL's maze, up to a shift.
     model, maze = _build("point_maze", "PointMazeEnv", walls.T[::-1])
+    model.geom_rgba[:, 3] = 1  # the point is transparent
     # D4RL's origin is where its point rests, 0.2 beyond the middle of cell (0, 0); so the middles of cells
     # are at row - 0.2 and column - 0.2, although its starts and goals are at row and column.
     origin, cells = maze.cell_rowcol_to_xy((walls.shape[1] - 1, 0)) + 0.2, np.argwhere(~walls)

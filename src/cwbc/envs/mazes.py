@@ -7,6 +7,7 @@ ant of the same strength.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from cwbc.core.simulation import Transition
 from cwbc.envs.maze_worlds import ANT_CELL, World, ant_world, point_world
 from cwbc.envs.physics import BatchedPhysics, Episodes, Floats
+from cwbc.envs.scenes import Mark, Scene
 
 # The cells of the goals in the maps, counted from 0: (row, column).
 _ANT_GOALS = {"umaze": (3, 1), "medium": (6, 6), "large": (7, 9)}
@@ -166,6 +168,7 @@ class BatchedMaze:
         self.observation_size = world.model.nq + world.model.nv
         self.action_bounds: tuple[NDArray[Any], NDArray[Any]] | None = self.physics.action_bounds
         self._origin = world.origin
+        self._trails: dict[int, list[Floats]] = {}  # of episodes that are drawn: places in the model
 
     def reset(self, episodes: Episodes, seeds: Sequence[int]) -> Floats:
         """Reset the given episodes, each to a start of its own."""
@@ -178,6 +181,8 @@ class BatchedMaze:
         positions, velocities, self.goals[episodes] = (np.array(part) for part in zip(*starts, strict=True))
         positions[:, :2] += self._origin
         self.physics.reset(episodes, positions, velocities)
+        for episode in episodes.tolist():
+            self._trails.pop(episode, None)
         return self._observe(episodes)
 
     def step(self, episodes: Episodes, actions: NDArray[Any]) -> Transition:
@@ -190,8 +195,19 @@ class BatchedMaze:
         truncated = self.physics.elapsed[episodes] >= self.horizon
         return Transition(observations, rewards, terminated, truncated)
 
+    def picture(self, episode: int) -> NDArray[np.uint8]:
+        """The maze from above, with the goal and the path in the pictures so far. [height, width, 3]"""
+        positions = self.physics.positions[episode]
+        trail = self._trails.setdefault(episode, [positions[:2].copy()])
+        trail.append(positions[:2].copy())
+        return self._scene.picture(positions, Mark(trail, self.goals[episode] + self._origin, RADIUS))
+
     def close(self) -> None:
         """Nothing to release: the threads end with the batch."""
+
+    @functools.cached_property
+    def _scene(self) -> Scene:
+        return Scene(self.physics.model, above=True)
 
     def _observe(self, episodes: Episodes) -> Floats:
         states = self.physics.positions[episodes], self.physics.velocities[episodes]

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cwbc.core.simulation import Simulator
+from cwbc.core.simulation import Drawable
 from cwbc.envs import directed_ant
 from cwbc.envs.directed_ant import DirectedAnt
 from cwbc.envs.mazes import MAZES, BatchedMaze
@@ -21,7 +21,7 @@ from cwbc.envs.physics import Floats
 class Registered(NamedTuple):
     """One environment of the package."""
 
-    make: Callable[[int], Simulator]  # so many copies
+    make: Callable[[int], Drawable]  # so many copies
     horizon: int
 
 

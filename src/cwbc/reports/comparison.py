@@ -19,7 +19,7 @@ from cwbc.results.evaluated import Methods, evaluated
 from cwbc.results.recommendation import recommend
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.finished import write_results
-from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS
+from cwbc.runs.run_directory import CONFIG, REPORT, RESULTS, VIDEO
 from cwbc.system.formatting import PERCENT, amount, percent
 
 NOTHING = "No policy to deploy: no return could be evaluated."
@@ -39,6 +39,7 @@ def write_report(
     evaluated_with: Mapping[str, dict[str, str]] | None = None,
     training_warnings: Mapping[str, Sequence[str]] | None = None,
     estimates: Mapping[str, Estimates | None] | None = None,
+    videos: Mapping[str, bytes] | None = None,
 ) -> Methods:
     """Write results.csv, summary.json, scores, pictures and report.html; returns the methods."""
     errors = {name: known.errors.final for name, known in (histories or {}).items() if known.errors}
@@ -46,7 +47,9 @@ def write_report(
     written = {RESULTS: "every episode: method, seed, target return, achieved return"}
     if (directory / CONFIG).exists():
         written[CONFIG] = "all that is needed to run it again"
-    report = comparison(methods, dataset, provenance, histories or {}, written)
+    if (directory / VIDEO).exists():
+        written[VIDEO] = "a video of its policies"
+    report = comparison(methods, dataset, provenance, histories or {}, written, videos)
     directory.mkdir(parents=True, exist_ok=True)
     # What this report has not, such as the losses of unknown trainings, is about other runs.
     files = {**dict.fromkeys(REPORT), **report.contents()}
@@ -60,10 +63,11 @@ def comparison(
     provenance: Mapping[str, str],
     histories: Histories,
     written: Mapping[str, str],
+    videos: Mapping[str, bytes] | None = None,
 ) -> ReportDocument:
     """The report about methods on one dataset; `written` are the files beside it."""
     chart = reliability_chart(methods)
-    part = DatasetPart(dataset, methods, histories, list(methods))
+    part = DatasetPart(dataset, methods, histories, list(methods), videos or {})
     pictures = {"reliability.png": Picture(chart, dataset.name, chart.title[0].lower() + chart.title[1:])}
     for name, trained in part.charts.items():
         pictures[name] = Picture(trained, dataset.name, _PICTURES[name])

@@ -104,7 +104,8 @@ def about_grid(
         methods = {label: each.method for label, each in outcomes.items()}
         runs = {label: RunDirectory(each.directory) for label, each in outcomes.items()}
         histories = {label: TrainingHistory.of(run.config(), run.metrics()) for label, run in runs.items()}
-        parts[name] = DatasetPart(dataset, methods, histories, labels)
+        videos = {label: video for label, run in runs.items() if (video := run.video())}
+        parts[name] = DatasetPart(dataset, methods, histories, labels, videos)
         warned += [f"{name}, {line}" for line in training_warnings(methods)]
         if methods:
             chart = reliability_chart(methods, labels, short[name])

@@ -34,7 +34,7 @@ def block(kind: str, *content: object) -> Markup:
 def page_html(report: object, sections: Sections) -> str:
     """The document, with style and script inside; from the report itself it has what stands at the top."""
     script = files("cwbc.reports").joinpath("script.js").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    digest = _base64(hashlib.sha256(script.encode()).digest())
     template = _environment().get_template("page.html")
     return template.render(report=report, sections=sections, script=Markup(script), digest=digest)
 
@@ -49,7 +49,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"unbroken": _unbroken, "anchor": _anchor, "amount": amount, "px": pixel}
-    environment.filters |= {"shortened": shortened, "look": classes, "data": _data, "json": json.dumps}
+    environment.filters |= {
+        "base64": _base64,
+        "shortened": shortened,
+        "look": classes,
+        "data": _data,
+        "json": json.dumps,
+    }
     environment.globals |= {"drawing": drawing, "marker": marker, "page_data": page_data}
     environment.globals |= {"WIDE": WIDE, "NARROW": NARROW, "DASHES": DASHES}
     environment.globals["COLOURS"] = list(zip(COLOURS, COLOURS_ON_DARK, strict=True))
@@ -59,6 +65,10 @@ def _environment() -> Environment:
 def _unbroken(words: str) -> Markup:
     """Words in which options of commands are not broken at their hyphens."""
     return Markup(re.sub(r"(--[\w-]+)", r'<span class="option">\1</span>', str(escape(words))))
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def _anchor(heading: str) -> str:

@@ -90,6 +90,7 @@ class DatasetPart:
     methods: Methods  # that were evaluated on it
     histories: Histories  # of their training, by method
     names: Sequence[str]  # of all methods of the page
+    videos: Mapping[str, bytes] = dataclasses.field(default_factory=dict)  # of policies, by method
 
     @functools.cached_property
     def scores(self) -> ReportTable:
@@ -185,11 +186,17 @@ class ReportDocument:
         results = charts | scores if len(self.datasets) == 1 else scores | charts
         tables = list(self.tables.values())
         parts = {name: part.blocks(name, tables) for name, part in self.datasets.items()}
+        videos = [
+            block("video", f"{method} on {name}", each)
+            for name, part in self.datasets.items()
+            for method, each in part.videos.items()
+        ]
         several = {"Datasets and training": [block("folded", *part) for part in parts.items()]}
         sections: dict[str, Sequence[Markup]] = {
             **self.sections,
             "What failed": [block("paragraph", failure) for failure in self.failures],
             **results,
+            "Videos": videos,
             **({"Dataset and training": next(iter(parts.values()))} if len(parts) == 1 else several),
             "Provenance": [block("facts", self.provenance)] if self.provenance else [],
             "Files": [block("links", whats)],

@@ -24,6 +24,7 @@ from cwbc.results.estimates import Estimates
 from cwbc.results.evaluated import evaluated
 from cwbc.results.sweeps import Sweep
 from cwbc.runs.configuration import versions
+from cwbc.runs.filming import Film
 from cwbc.runs.finished import write_results
 from cwbc.runs.inputs import numbers
 from cwbc.runs.offline import OfflineData, fitted_returns
@@ -117,6 +118,25 @@ def evaluate_offline(
     support = simulator.support.reshape(sweep.returns.shape).mean(axis=2)
     fitted = fitted_returns(policies, offline.data, sweep.targets, second_half)
     return sweep, Estimates(sweep.seeds, sweep.targets, fitted, support, offline.replays)
+
+
+def film(
+    policies: Policies,
+    environment: str,
+    targets: Sequence[float],
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Sweep, Film]:
+    """The first episode of an evaluation at each target return, with pictures of it."""
+    films = []
+
+    def make(shape: Shape, targets: NDArray[np.float64]) -> Film:
+        films.append(Film(envs.make(environment, math.prod(shape), drawn=True)))
+        return films[-1]
+
+    protocol, progress = (targets, 1, seed), progress or (lambda timesteps: None)
+    sweep = _evaluated(policies, make, envs.describe(environment), protocol, progress=progress)
+    return sweep, films[0]
 
 
 def _evaluated(

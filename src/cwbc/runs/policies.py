@@ -271,14 +271,20 @@ class Policies:
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # about their training
 
-    def policy(self, seed: int | None = None) -> Policy:
-        """The policy of one seed, by default the first."""
+    def only(self, seed: int | None = None) -> Policies:
+        """Those of one seed, by default the first."""
         seed = self.seeds[0] if seed is None else seed
         if seed not in self.seeds:
             raise InputError(f"no seed {seed}; trained were {', '.join(map(str, self.seeds))}")
         row = self.seeds.index(seed)
-        parameters = jax.tree.map(lambda x: jax.device_put(np.asarray(x)[row]), self.parameters)
-        return Policy(self.spec, parameters, {**self.about, "seed": seed})
+        parameters = jax.tree.map(lambda x: np.asarray(x)[row : row + 1], self.parameters)
+        return dataclasses.replace(self, parameters=parameters, seeds=(seed,))
+
+    def policy(self, seed: int | None = None) -> Policy:
+        """The policy of one seed, by default the first."""
+        only = self.only(seed)
+        parameters = jax.tree.map(lambda x: jax.device_put(x[0]), only.parameters)
+        return Policy(self.spec, parameters, {**self.about, "seed": only.seeds[0]})
 
     def acting(self, actions: ActionChoice | None) -> Policies:
         """The same policies with sampled or greedy actions, which have to be discrete for that."""

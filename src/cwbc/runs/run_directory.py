@@ -38,11 +38,12 @@ PATHS = "paths.csv"  # of an evaluation in a maze, beside its results
 REPLAYS = "replays.csv"  # of held-out episodes, beside the estimates
 SUMMARY = "summary.json"
 PAGE = "report.html"
+VIDEO = "video.png"  # of its policies; reports embed it
 CELLS = "cells.csv"  # of a report about a grid: where its runs are
 _PICTURES = ("reliability.png", "paths.png", "training.png", "heldout.png", "returns.png")
 REPORT = (*_PICTURES, "scores.md", "scores.csv", PAGE)
 # Without its summary, no other file counts.
-EVALUATION = (SUMMARY, RESULTS, ESTIMATES, REPLAYS, PATHS, *REPORT)
+EVALUATION = (SUMMARY, RESULTS, ESTIMATES, REPLAYS, PATHS, VIDEO, *REPORT)
 _SCALE = "method.condition.condition_scale"
 _EARLIER = re.compile(r"after-\d+-steps")  # folders of earlier evaluations
 _ROW = {"step": int, "seconds": float}  # of metrics; everything else is over seeds
@@ -208,6 +209,11 @@ class RunDirectory:
         except (InputError, FileNotFoundError) as error:  # the latter, if it is just replaced
             text = str(error)
             raise InputError(text if text.startswith(str(path)) else f"{path} is damaged: {text}") from error
+
+    def video(self) -> bytes | None:
+        """The video of its policies; None where there is none."""
+        path = self.path / VIDEO
+        return path.read_bytes() if path.is_file() else None
 
     def recommendation(self) -> dict[str, Any]:
         """The recommended target and those that are supported; empty where none was evaluated."""
