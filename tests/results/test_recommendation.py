@@ -222,7 +222,9 @@ def test_noise_rarely_moves_the_choice_out_of_the_data(seeds: int) -> None:
 )
 def test_clipped_rewards_are_another_unit_than_achieved_returns(curve: tuple[float, ...], where: str) -> None:
     dataset = dataclasses.replace(DATASET, clipped_rewards=True)
-    found = recommend({"rvs": EvaluatedMethod.of(sweep(*curve), dataset)})
+    evaluated = EvaluatedMethod.of(sweep(*curve), dataset)
+    assert not evaluated.metrics["calibration_error"].is_known
+    found = recommend({"rvs": evaluated})
     assert found is not None
     text = " ".join(found.caveats)
     assert "Targets are sums of rewards clipped to [-1, 1], as in the data; achieved returns are not." in text

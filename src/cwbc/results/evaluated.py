@@ -245,6 +245,8 @@ class EvaluatedMethod:
             "calibration_error": calibration_error(self.scores[:, within], targets),
             "monotonicity": monotonicity(self.scores),
         }
+        if self.dataset.clipped_rewards:  # achieved returns are in another unit
+            following["calibration_error"] = Estimate()
         if self.dataset.counts_successes:  # seeds may agree, as no others do
             following = {name: each.unless_equal() for name, each in following.items()}
         return found | following

@@ -210,7 +210,7 @@ def _of_the_target(point: CurvePoint, curve: Sequence[CurvePoint], method: Evalu
 def _of_a_flat_curve(within: Sequence[CurvePoint], method: EvaluatedMethod) -> list[str]:
     error = method.metrics["calibration_error"].value
     # Nobody wants failures: a policy that succeeds whatever its target is none to warn of.
-    if len(within) < 2 or math.isnan(error) or method.dataset.counts_successes:
+    if len(within) < 2 or method.dataset.counts_successes:
         return []
     targets = [each.target for each in within]
     low, high = min(within, key=_score), max(within, key=_score)
@@ -219,7 +219,7 @@ def _of_a_flat_curve(within: Sequence[CurvePoint], method: EvaluatedMethod) -> l
         ends = f"{amount(low.achieved.value)} to {amount(high.achieved.value)}"
         given = f"targets from {amount(min(targets))} to {amount(max(targets))}"
         return [f"Flat curve: the policy does not follow its target (it achieves {ends} for {given})."]
-    if error <= MISSED:
+    if math.isnan(error) or error <= MISSED:
         return []
     off = f"differs from it by {score(error)} points of score on average"
     where = "up to the dataset's best return, the achieved return"
