@@ -193,7 +193,7 @@ def test_targets_reach_five_times_the_best_in_the_data() -> None:
 
 def test_a_quick_run_is_one_game_with_the_small_preset() -> None:
     cells = ATARI.cells(ATARI.names("ours", quick=True), ATARI.benchmark.quick)
-    assert {cell.dataset for cell in cells} == {"cwbc/pong/replay-v0"}
+    assert {cell.dataset for cell in cells} == {"cwbc/breakout/replay-v0"}
     assert [cell.label for cell in cells] == ["rvs", "rvs+w", "rvs+c", "rvs+cwbc", "dt", "bc"]
     learners: list[Any] = [cell.method.learner for cell in cells]
     assert [learner.network.width for learner in learners] == [256] * 4 + [64, 256]

@@ -61,7 +61,7 @@ class Reproduce:
     2, for antmaze 3)."""
     steps: Whole = None
     """Training steps (default: the paper's 100,000, for atari 25,000, for value-based methods 300,000; quick:
-    2,000, for atari 200)."""
+    2,000, for atari 400)."""
     precision: Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")] = None
     """Precision of the hidden matmuls (default: bfloat16 on a GPU, float32 on a CPU)."""
     out: Directory = None
