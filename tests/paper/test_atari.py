@@ -199,5 +199,6 @@ def test_a_quick_run_is_one_game_with_the_small_preset() -> None:
     assert [learner.network.width for learner in learners] == [256] * 4 + [64, 256]
     assert {learners[2].regularizer.noise, learners[3].regularizer.noise} == {50.0}
     assert {(cell.training.steps, cell.training.batch_size, cell.training.context) for cell in cells} == {
-        (200, 8, 8)
+        (400, 32, 2),
+        (400, 8, 8),
     }
