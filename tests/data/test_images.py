@@ -186,6 +186,8 @@ def test_clipped_rewards_stay_known(format: str, to: str, capsys: pytest.Capture
     path = written("npz", **arrays())
     assert run("data", "import", path, "--name=clipped", "--clip-rewards") == 0
     assert "rewards are clipped to [-1, 1], and target returns are sums of" in capsys.readouterr().err
+    assert run("data", "show", "clipped") == 0
+    assert "clipped to [−1, 1], and so are returns and targets" in capsys.readouterr().out
     data = load("clipped")
     assert data.content_hash == images().with_clipped_rewards().content_hash
     assert (data.clipped_rewards, load(path).clipped_rewards) == (True, False)

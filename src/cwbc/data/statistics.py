@@ -159,6 +159,7 @@ class DatasetStatistics:
     actions: tuple[DimensionStatistics, ...]  # none when discrete
     action_counts: tuple[int, ...]  # how often each discrete action was taken; none when continuous
     rewards: DimensionStatistics
+    clipped_rewards: bool  # to [-1, 1]: returns are sums of these
     returns: ReturnStatistics
     scores: ScoreStatistics | None  # where the task has published reference returns
     condition: ConditionStatistics
@@ -196,6 +197,7 @@ class DatasetStatistics:
             observations=_dimensions(vectors, dimension_names(data, "observation")),
             actions=() if data.discrete else _dimensions(data.actions, dimension_names(data, "action")),
             action_counts=_counts(data.actions, data.action_size) if data.discrete else (),
+            clipped_rewards=data.clipped_rewards,
             rewards=_dimensions(data.rewards[:, None], ("rewards",))[0],
             returns=ReturnStatistics.of(data),
             scores=ScoreStatistics(low, mean, best, task.expert_return) if task.published else None,

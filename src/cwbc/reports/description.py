@@ -77,6 +77,8 @@ def _facts(d: DatasetStatistics) -> dict[str, str]:
         "ends": f"{lengths.terminated:,} terminated, {lengths.truncated:,} truncated or not marked",
         "dimensions": f"{observations}, {actions}",
     }
+    if d.clipped_rewards:
+        facts["rewards"] = "clipped to [−1, 1], and so are returns and targets"
     if d.unfinished_steps:
         facts["dropped"] = f"the last {counted(d.unfinished_steps, 'step')}, an episode without an end"
     return facts
