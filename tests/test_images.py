@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from command_line import run
 from pixels import HORIZON, Pixels, pixel_data
 
 import cwbc
+from cwbc.cli.planning import Plan, TrainingOptions
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.system.errors import InputError
 
@@ -89,3 +91,22 @@ def test_without_a_simulator_the_error_on_held_out_episodes_is_what_there_is(
     bare = tmp_path / "bare"
     assert run("train", data, "bc", *tiny, "--holdout=0", "--out", bare) == 0
     assert "none were held out (`cwbc train` with --holdout 0.1 measures it)" in capsys.readouterr().err
+
+
+def test_the_small_preset_is_smaller_on_large_images() -> None:
+    small = pixel_data()
+    large = dataclasses.replace(small, observations=np.zeros((small.steps, 40, 40, 1), np.uint8))
+    made = Plan.make(["rvs", "dt", "bc"], TrainingOptions(preset="small", steps=7))
+    for data, channels, frames, episodes in (
+        (small, None, (640, 640, 640), 10),
+        (large, (16, 32, 32), (64, 64, 64), 2),
+    ):
+        plan = made.on(data, [])
+        trainings = [training for _, training in plan.methods]
+        assert tuple(each.batch_size * each.context for each in trainings) == frames
+        assert {each.steps for each in trainings} == {7}
+        learners: list[Any] = [method.learner for method, _ in plan.methods]
+        assert {learner.encoder.channels for learner in learners} == {channels}
+        assert plan.episodes(data) == episodes
+    paper = Plan.make(["rvs"], TrainingOptions(preset="paper")).on(large, [])
+    assert (paper.methods[0][1].context, paper.episodes(large)) == (20, 10)

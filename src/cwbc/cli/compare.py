@@ -71,7 +71,7 @@ class Compare:
         root = Path(self.training.out or f"runs/{contained(data.name)}")
         plan = plan.on(data, [root / method.name for method, _ in plan.methods])
         plan.show(recording, session)
-        targets, episodes = self.sweep.plan(data.task, data.best)
+        targets, episodes = self.sweep.plan(data.task, data.best, plan.episodes(data))
         if RunDirectory(root).is_run():
             raise InputError(f"{root} is a run itself; give another --out for a comparison")
         check_place(root)

@@ -25,6 +25,7 @@ Whole = Annotated[int | None, arg(help_behavior_hint="")]
 Count = Annotated[int, arg(help_behavior_hint="")]
 Environment = Annotated[str | None, arg(metavar="ID", help_behavior_hint="")]
 Flag = Annotated[bool, FlagCreatePairsOff, arg(help_behavior_hint="")]
+EPISODES, FEW_EPISODES = 10, 2  # of an evaluation; of games, which take thousands of steps, on a CPU
 OFFLINE_MEANS = "returns are estimated with a model of the data, not simulated"
 Offline = Annotated[
     bool,
@@ -49,19 +50,22 @@ class SweepOptions:
     targets: Numbers = None
     """Target returns, comma-separated (default: the paper's sweep for the task, and the dataset's best; none
     for +q, which chooses its own)."""
-    episodes: Count = 10
-    """Episodes per seed and target (default: 10)."""
+    episodes: Whole = None
+    """Episodes per seed and target (default: 10; 2 in a comparison on large images with the small preset)."""
 
     def of(self, method: Method, targets: tuple[float, ...]) -> tuple[float, ...]:
         """The targets of a method; one that chooses its own (+q) is given none unless the user names some."""
         chooses = method.is_conditioned and not method.learner.needs_target
         return () if chooses and self.targets is None else targets
 
-    def plan(self, task: Task, best: float) -> tuple[tuple[float, ...], int]:
+    def plan(
+        self, task: Task, best: float, default_episodes: int = EPISODES
+    ) -> tuple[tuple[float, ...], int]:
         """The target returns, and the episodes of each."""
-        require(self.episodes >= 1, "--episodes", self.episodes, "at least 1")
+        episodes = default_episodes if self.episodes is None else self.episodes
+        require(episodes >= 1, "--episodes", episodes, "at least 1")
         if self.targets is None:
-            return task.targets(best), self.episodes
+            return task.targets(best), episodes
         try:
             targets = sorted({float(text) for text in self.targets.split(",")})
         except ValueError:
@@ -71,7 +75,7 @@ class SweepOptions:
             require(math.isfinite(target), "--targets", target, "finite")
             if task.published and target <= 0 < task.near_return:
                 raise InputError(f"--targets must be positive for this task; got {target:g}")
-        return tuple(targets), self.episodes
+        return tuple(targets), episodes
 
 
 def options_of(kinds: Iterable[type], name: str, without: Sequence[str] = (), text: str = "TEXT") -> type:

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import jax
 from tyro.conf import arg
 
-from cwbc.cli.options import Device, Directory, Environment, Flag, Flat, Trackers, Whole, given, options_of
+from cwbc.cli.options import (
+    EPISODES,
+    FEW_EPISODES,
+    Device,
+    Directory,
+    Environment,
+    Flag,
+    Flat,
+    Trackers,
+    Whole,
+    given,
+    options_of,
+)
 from cwbc.cli.session import Session
 from cwbc.core import memory
 from cwbc.core.device import default_place, default_precision, default_preset, use_device
@@ -105,10 +117,17 @@ class Plan:
 
         The latter is that of a run in the directories, else some without an environment.
         """
-        if self.preset == "small" and is_large(data.observations.shape[1:]):
+        if self._is_small_on_images(data):
             methods = _methods(self.names, self.preset, self.chosen, large_images=True)
             return dataclasses.replace(self, methods=methods)._with_holdout(data, directories)
         return self._with_holdout(data, directories)
+
+    def episodes(self, data: Trajectories) -> int:
+        """The default number of episodes per seed and target."""
+        return FEW_EPISODES if self._is_small_on_images(data) else EPISODES
+
+    def _is_small_on_images(self, data: Trajectories) -> bool:
+        return self.preset == "small" and is_large(data.observations.shape[1:])
 
     def _with_holdout(self, data: Trajectories, directories: Sequence[Path]) -> Plan:
         if self.options.hyperparameters.holdout is not None:
