@@ -9,6 +9,7 @@ import mmap
 import os
 import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cwbc.data.formats.arrays import array_table
 from cwbc.data.formats.assembly import assemble
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions
 from cwbc.data.formats.protection import check_regular, check_size, decoding
+from cwbc.data.formats.stored_images import StoredImages
 from cwbc.system.errors import InputError
 from cwbc.system.progress import Progress
 
@@ -32,15 +34,26 @@ _CLIPPED = "clipped_rewards"  # the attribute of data whose rewards are clipped
 _HEAP = b"GCOL\x01\0\0\0"  # the start of a text heap
 
 
-def read(path: Path, options: ColumnOptions = BY_NAME, progress: Progress | None = None) -> Recording:
-    """The episodes of a file, with the environment that its attribute `env` names."""
+def read(
+    path: Path,
+    options: ColumnOptions = BY_NAME,
+    progress: Progress | None = None,
+    images: Callable[[StoredImages], Any] = lambda stored: stored,
+) -> Recording:
+    """The episodes of a file, with the environment that its attribute `env` names.
+
+    Args:
+        images: gives the array in place of one of images, such as a file that is mapped.
+    """
     check_regular(path)
     with decoding(path, "HDF5"), h5py.File(path, "r") as file:
         # Links to other files are not followed.
         owned = [key for key in file if isinstance(file.get(key, getlink=True), h5py.HardLink)]
-        arrays = {str(key): file[key] for key in owned if isinstance(file[key], h5py.Dataset)}
+        arrays: dict[str, Any] = {str(key): file[key] for key in owned if isinstance(file[key], h5py.Dataset)}
         for key, array in arrays.items():
             _check_array(path, key, array.id)
+            if array.dtype == np.uint8 and array.ndim in (3, 4) and array.size:
+                arrays[key] = images(StoredImages(array))
         table = array_table(str(path), arrays, path.stat().st_size)
         recording = assemble(table, path.stem, options, progress)
         clipped = _is_flagged(file, _CLIPPED)
