@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.inputs import Trainee
 from benchmarks.rows import Row
@@ -20,8 +21,8 @@ from benchmarks.timing import side_by_side
 from cwbc.core import sampling
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import load, store
-from cwbc.data.formats.stored_images import Images
 
+Images = NDArray[np.uint8]  # [step, height, width, channel]
 SIDE, LENGTH = 84, 500  # of a frame, in pixels; of an episode, in steps
 READ_STEPS, STREAMED_STEPS = 50_000, 50_000
 NAME = "frames"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from cwbc.data import load, read, store
 from cwbc.data.checks import Recording
 from cwbc.data.formats import hdf5, minari
 from cwbc.data.formats.arrays import from_arrays
-from cwbc.data.formats.stored_images import StoredImages
 from cwbc.data.issues import Origin
 from cwbc.data.statistics import DatasetStatistics
 from cwbc.system.errors import InputError
@@ -234,35 +232,3 @@ def test_statistics_of_images_are_one_row() -> None:
     assert found.image_shape == (10, 10, 3)
     assert data.has_images
     assert not dataclasses.replace(data, observations=np.zeros((STEPS, 2), np.float32)).has_images
-
-
-@pytest.mark.parametrize("noisy", [False, True])  # a chunk that compression would enlarge is stored as it is
-@pytest.mark.parametrize("channels", [1, 3])
-def test_chunks_of_images_are_read_as_hdf5_reads_them(
-    noisy: bool, channels: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hdf5, "_CHUNK", 5 * 100 * channels)  # 5, 5 and 2 images
-    hdf5.write(
-        Path("frames.hdf5"), images(FRAMES[..., :channels] if noisy else FRAMES[..., :channels] // 200)
-    )
-    with h5py.File("frames.hdf5") as file:
-        array = file["observations"]
-        assert array.chunks == (5, 10, 10, channels)
-        np.testing.assert_array_equal(StoredImages(array)[()], array[()])
-
-
-@pytest.mark.parametrize("options", [{}, {"chunks": (4, 5, 10, 3), "compression": "gzip"}, {"shuffle": True}])
-def test_images_of_other_layouts_are_read(options: dict[str, Any]) -> None:
-    with h5py.File("frames.hdf5", "w") as file:
-        array = file.create_dataset("observations", data=FRAMES, **options)
-        np.testing.assert_array_equal(StoredImages(array)[()], FRAMES)
-
-
-def test_a_chunk_of_another_size_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdf5, "_CHUNK", 500 * 3)
-    hdf5.write(Path("frames.hdf5"), images())
-    for content in (b"\0" * 1499, b"\0" * 1501):
-        with h5py.File("frames.hdf5", "a") as file:
-            file["observations"].id.write_direct_chunk((5, 0, 0, 0), zlib.compress(content))
-        with pytest.raises(InputError, match="the chunk of image 5 does not have its 1500 bytes"):
-            load("frames.hdf5")

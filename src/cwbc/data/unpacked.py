@@ -6,7 +6,6 @@ import contextlib
 import contextvars
 import errno
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +16,11 @@ from cwbc.system.files import LOCK, create, locked, replace_atomically
 from cwbc.system.host_memory import host_memory
 
 if TYPE_CHECKING:  # listing datasets needs no numpy, so nothing that imports it is imported here
+    import h5py
+    import numpy as np
+    from numpy.typing import NDArray
+
     from cwbc.core.trajectories import Trajectories
-    from cwbc.data.formats.stored_images import Images, StoredImages
 
 SUFFIX = ".images"
 _chosen: contextvars.ContextVar[bool | None] = contextvars.ContextVar("on disk", default=None)
@@ -48,7 +50,7 @@ def check_mapped(data: Trajectories) -> None:
         )
 
 
-def read_or_map(images: StoredImages, path: Path) -> Images | StoredImages:
+def read_or_map(images: h5py.Dataset, path: Path) -> h5py.Dataset | NDArray[np.uint8]:
     """Images to read, or those of the raw file at `path`, which is written first where it is missing."""
     import numpy as np
 
@@ -63,27 +65,25 @@ def read_or_map(images: StoredImages, path: Path) -> Images | StoredImages:
     return np.memmap(path, np.uint8, "r", shape=images.shape)
 
 
-def _is_whole(path: Path, images: StoredImages) -> bool:
-    return path.is_file() and path.stat().st_size == images.nbytes
+def _is_whole(path: Path, images: h5py.Dataset) -> bool:
+    return bool(path.is_file() and path.stat().st_size == images.nbytes)
 
 
-def _write(path: Path, images: StoredImages) -> None:
+def _write(path: Path, images: h5py.Dataset) -> None:
+    from cwbc.core.trajectories import images_together
+
     free = shutil.disk_usage(path.parent).free
     if free < images.nbytes:
         needed = f"{size_text(images.nbytes)} are needed to stream from disk, {size_text(free)} are free"
         raise OSError(errno.ENOSPC, f"no room: {needed}", str(path))
+    # A chunk is decompressed as a whole.
+    rows = images.chunks[0] if images.chunks else images_together(images[:1].nbytes)
     aside = path.parent / f".data{SUFFIX}.tmp"
     aside.unlink(missing_ok=True)
     try:
         with create(aside) as file:
-            lock = threading.Lock()
-
-            def store(first: int, some: Images) -> None:
-                with lock:
-                    file.seek(first * some[:1].nbytes)
-                    file.write(some.data)
-
-            images.read(store)
+            for first in range(0, len(images), rows):
+                file.write(images[first : first + rows].data)
         replace_atomically(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)

@@ -22,7 +22,6 @@ from cwbc.data.formats.arrays import array_table
 from cwbc.data.formats.assembly import assemble
 from cwbc.data.formats.columns import BY_NAME, ColumnOptions
 from cwbc.data.formats.protection import check_regular, check_size, decoding
-from cwbc.data.formats.stored_images import StoredImages
 from cwbc.system.errors import InputError
 from cwbc.system.progress import Progress
 
@@ -38,12 +37,12 @@ def read(
     path: Path,
     options: ColumnOptions = BY_NAME,
     progress: Progress | None = None,
-    images: Callable[[StoredImages], Any] = lambda stored: stored,
+    images: Callable[[h5py.Dataset], Any] = lambda stored: stored,
 ) -> Recording:
     """The episodes of a file, with the environment that its attribute `env` names.
 
     Args:
-        images: gives the array in place of one of images, such as a file that is mapped.
+        images: gives the array to read in place of a stored one of images, such as a file that is mapped.
     """
     check_regular(path)
     with decoding(path, "HDF5"), h5py.File(path, "r") as file:
@@ -53,7 +52,7 @@ def read(
         for key, array in arrays.items():
             _check_array(path, key, array.id)
             if array.dtype == np.uint8 and array.ndim in (3, 4) and array.size:
-                arrays[key] = images(StoredImages(array))
+                arrays[key] = images(array)
         table = array_table(str(path), arrays, path.stat().st_size)
         recording = assemble(table, path.stem, options, progress)
         clipped = _is_flagged(file, _CLIPPED)
