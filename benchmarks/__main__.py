@@ -21,7 +21,8 @@ Subject = Callable[[], Iterator[Row]]
 
 CPU = (
     "start", "limits", "step", "critics", "regularizer", "simulation", "sweep", "making", "loading",
-    "importing", "deployment", "growth-step", "growth-files",
+    "importing", "images", "games", "deployment", "growth-step",
+    "growth-files",
 )  # fmt: skip
 GPU = ("limits", "training", "critics", "streaming", "sweep", "growth")
 
@@ -99,6 +100,7 @@ def _cpu_subjects() -> dict[str, Subject]:
         evaluation,
         growth,
         growth_from_files,
+        images,
         limits,
         start,
         training,
@@ -115,6 +117,8 @@ def _cpu_subjects() -> dict[str, Subject]:
         "making": data.cpu_making,
         "loading": data.cpu_loading,
         "importing": data.cpu_importing,
+        "images": images.cpu_images,
+        "games": evaluation.cpu_games,
         "deployment": deployment.cpu_deployment,
         "growth-step": growth.cpu_step_time,
         "growth-files": growth_from_files.cpu_loading_and_memory,

@@ -46,6 +46,7 @@ class Trainee:
     Args:
         chunk: steps trained at once, where a turn should be shorter than training's own chunks.
         source: where the data is stored.
+        settings: of the training, in place of the preset's.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class Trainee:
         seeds: int = 1,
         chunk: int | None = None,
         source: Callable[[Trajectories, Method], sampling.Source] = sampling.to_device,
+        **settings: Any,
     ) -> None:
-        method, settings = sized(name, preset)
-        self.training: Training = dataclasses.replace(settings, precision=default_precision())
+        method, of_preset = sized(name, preset)
+        self.training: Training = dataclasses.replace(of_preset, precision=default_precision(), **settings)
         self.spec = PolicySpec.fit(method, data, self.training)
         self.data = source(data, self.spec.method)
         self.seeds = tuple(range(seeds))

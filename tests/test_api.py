@@ -79,8 +79,8 @@ def test_mistakes_are_input_errors(tmp_path: Path) -> None:
 def test_data_may_stay_in_host_memory() -> None:
     whole, streamed = (cwbc.train(DATA, "rvs+cwbc", seeds=2, data_on=place, **TINY) for place in PLACES)
     jax.tree.map(np.testing.assert_array_equal, whole.parameters, streamed.parameters)
-    with pytest.raises(cwbc.InputError, match="unknown place for the data 'disk'; known: device, host"):
-        cwbc.train(DATA, "rvs", data_on="disk", **TINY)  # type: ignore[arg-type]
+    with pytest.raises(cwbc.InputError, match="unknown place for the data 'disc'; did you mean 'disk'"):
+        cwbc.train(DATA, "rvs", data_on="disc", **TINY)  # type: ignore[arg-type]
 
 
 def test_a_method_of_ones_own_can_have_any_name() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cwbc import envs
-from cwbc.core.device import Place, default_precision, default_preset
+from cwbc.core.device import PLACES, Place, default_precision, default_preset
 from cwbc.core.encoders import is_large
 from cwbc.core.methods import DEFAULT_SEEDS, Method, Preset, Training, seeds_of, sized, with_all_options
 from cwbc.core.policy_spec import ActionChoice
@@ -20,6 +20,7 @@ from cwbc.core.tasks import task_for
 from cwbc.core.training_loop import Interrupted
 from cwbc.core.trajectories import Trajectories
 from cwbc.data import activity, compatibility, load, read
+from cwbc.data.unpacked import check_mapped, wants_disk
 from cwbc.grids import ray_engine
 from cwbc.grids.cells import Cell, several
 from cwbc.grids.engine import Options, shown
@@ -59,19 +60,24 @@ def train(
         training: replaces the preset's steps and batch.
         directory: where the run is stored; a call that was interrupted resumes from there.
         data_on: "host" streams the data from host memory, with the same result; by default only where it does
-            not fit into half of the device's free memory.
+            not fit into half of the device's free memory. "disk" streams images of the store from there; by
+            default only where they exceed half of the memory that this process may use.
         track: "tensorboard", "wandb" or both, which also show the run in the directory.
         options: hyper-parameters by name, such as steps=20_000, width=512 or coefficient=0.5.
     """
     trackers = parse_trackers(track)
     if trackers and directory is None:
         raise InputError("track shows a run in a directory; give the directory, too")
+    if data_on is not None and data_on not in PLACES:
+        raise unknown("place for the data", data_on, PLACES)
     console = PlainConsole(stderr=True)
     if isinstance(dataset, Trajectories):
         data = dataset
+        if data_on == "disk":
+            check_mapped(data)
     else:
         with gauge(console, *activity(str(dataset))) as update:
-            data = read(dataset, progress=update).trusted()
+            data = read(dataset, progress=update, on_disk=wants_disk(data_on)).trusted()
     data = compatibility.with_actions(data)
     preset = preset or default_preset()
     named, preset_training = sized(
@@ -82,8 +88,6 @@ def train(
     chosen = named if isinstance(method, str) else method
     chosen, settings = with_all_options(chosen, training or preset_training, options)
     which = seeds_of(DEFAULT_SEEDS[preset] if seeds is None else seeds)
-    if data_on not in (None, "device", "host"):
-        raise unknown("place for the data", data_on, ("device", "host"))
     place = None if directory is None else Path(directory)
     done = 0 if place is None else RunDirectory(place).steps_done()
     bar = progress(console, f"training {chosen.name}", settings.steps, "steps", done)

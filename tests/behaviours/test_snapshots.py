@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import platform
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from toys import learner
 
-from cwbc.behaviours import TASKS, recipes, snapshots
+from cwbc.behaviours import GAMES, TASKS, ZOO, recipes, snapshots
 from cwbc.behaviours.rollouts import evaluate
 from cwbc.behaviours.snapshots import EVALUATION_SEED, SnapshotReturns
 from cwbc.system.errors import InputError
@@ -73,8 +74,11 @@ def test_snapshots_reach_from_untrained_to_expert(task: str) -> None:
 
 
 def test_the_files_are_small() -> None:
-    folder = snapshots.shipped("hopper").folder.parent
-    assert sum(path.stat().st_size for path in folder.rglob("*")) < 5e6
+    def size(tasks: Iterable[str]) -> int:
+        return sum(path.stat().st_size for task in tasks for path in (ZOO / task).iterdir())
+
+    assert size(TASKS) < 2e6
+    assert size(GAMES) < 15e6
 
 
 @pytest.mark.parametrize(

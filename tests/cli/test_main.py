@@ -342,7 +342,7 @@ def test_streaming_is_told_with_its_reason(
     out = tmp_path / "out"
     assert run("train", dataset, "rvs+cwbc", *TINY[:-1], "--data-on=host", "--out", out) == 0
     assert "data streamed from host memory (as given)" in capsys.readouterr().err
-    monkeypatch.setattr("cwbc.cli.planning.default_place", lambda size: "host")
+    monkeypatch.setattr("cwbc.cli.planning.default_place", lambda size, is_mapped: "host")
     assert run("compare", dataset, "rvs+cwbc", *TINY, "--out", tmp_path / "compared") == 0
     assert (
         "data streamed from host memory (its 9.6e-06 GB are more than half of the device's free memory)"

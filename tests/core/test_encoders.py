@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from cwbc.core.memory import check_training
 from cwbc.core.methods import Training
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.sampling import Choice, Episodes, RandomNumbers, choose, gathered, in_host_memory, to_device
+from cwbc.core.simulation import Transition
 from cwbc.core.spaces import Image
 from cwbc.runs.policies import Policies, Policy
 from cwbc.runs.training import train
@@ -221,6 +223,49 @@ PLACES: tuple[Any, Any] = ("device", "host")
 def test_frames_in_host_memory_are_stored_once() -> None:
     source = in_host_memory(DATA, specified("rvs").method)
     assert np.shares_memory(source.columns.observations, DATA.observations)
+
+
+# Acting
+
+
+class _Threads(PixelCopies):
+    """Copies that record which thread steps which, and fail at a step."""
+
+    def __init__(self, count: int, fails_at: int | None = None) -> None:
+        super().__init__(count)
+        self.stepped_by: dict[int, set[int]] = {}
+        self._fails_at, self._steps = fails_at, np.zeros(count, int)
+
+    def step(self, episodes: NDArray[np.integer[Any]], actions: NDArray[Any]) -> Transition:
+        self._steps[episodes] += 1
+        if 0 in episodes and self._steps[0] == self._fails_at:
+            raise ValueError("the emulator crashed")
+        for episode in episodes.tolist():
+            self.stepped_by.setdefault(episode, set()).add(threading.get_ident())
+        return super().step(episodes, actions)
+
+
+def test_several_threads_act_and_simulate_where_copies_are_independent() -> None:
+    policies = train(DATA, tiny("rvs", **OPTIONS), TRAINING, (0, 3)).acting("greedy")
+    found = []
+    for independent in (False, True):
+        simulator, reported = _Threads(12), list[int]()
+        arguments = (policies.spec, policies.parameters, np.tile(np.arange(6.0), 2), range(12), simulator)
+        found.append(roll_out(*arguments, independent=independent, progress=reported.append))
+        threads = set().union(*simulator.stepped_by.values())
+        assert len(simulator.stepped_by) == 12
+        assert all(len(each) == 1 for each in simulator.stepped_by.values())
+        assert (threads == {threading.get_ident()}) is not independent
+        assert reported == [1, 2, 3, 4]
+    for one, other in zip(*(vars(each).values() for each in found), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_an_error_in_a_thread_ends_the_evaluation() -> None:
+    policies = train(DATA, tiny("rvs", **OPTIONS), TRAINING, (0, 3)).acting("greedy")
+    arguments = (policies.spec, policies.parameters, np.arange(12.0), range(12), _Threads(12, fails_at=2))
+    with pytest.raises(ValueError, match="the emulator crashed"):
+        roll_out(*arguments, independent=True)
 
 
 # Learning

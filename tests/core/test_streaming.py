@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from toys import toy_data
 
-from cwbc.core import streaming, trajectories
+from cwbc.core import streaming
 from cwbc.core.learners import Columns
 from cwbc.core.methods import Training, parse
 from cwbc.core.policy_spec import PolicySpec
@@ -25,7 +25,7 @@ SPEC = PolicySpec.fit(METHOD, DATA, TRAINING)
 
 @pytest.mark.parametrize("discrete", [False, True])
 def test_gathering_is_indexing(discrete: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trajectories, "_BLOCK", 7)  # many pieces, the last of them shorter
+    monkeypatch.setattr(streaming, "_PIECE", 7 * 8)  # many pieces of 7 observations, the last shorter
     data = toy_data(discrete=discrete)
     columns = Columns(data.observations, data.actions, {"returns_to_go": data.returns_to_go})
     rows, frames = np.random.default_rng(0).integers(0, data.steps, (2, 2, 3, 4, 5), np.int32)
@@ -85,3 +85,20 @@ def test_a_lot_is_chosen_before_the_training_on_the_one_before_it_and_gathered_a
     for _ in lots(SPEC, in_host_memory(DATA, METHOD), TRAINING, (0,), 0, 150):
         events.append("train")
     assert " ".join(events) == "choose choose gather train choose gather train gather train"
+
+
+def test_a_lot_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, plain = (
+        in_host_memory(DATA, METHOD),
+        lots(SPEC, in_host_memory(DATA, METHOD), TRAINING, (0,), 0, 40),
+    )
+    (whole,) = plain
+    step = 8 * 5 * 2 * 4  # windows, steps, numbers, bytes
+    monkeypatch.setattr(streaming, "_LOT", 24 * step)
+    found = list(lots(SPEC, source, TRAINING, (0,), 0, 40))
+    assert [lot.length for lot in found] == [10] * 4
+    parts = [np.asarray(lot.columns.observations) for lot in found]
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole.columns.observations)
+    assert all(part.nbytes <= 24 * step for part in parts)
+    monkeypatch.setattr(streaming, "_LOT", 1)
+    assert next(lots(SPEC, source, TRAINING, (0,), 0, 2)).length == 1

@@ -182,7 +182,7 @@ def test_data_is_streamed_where_the_device_has_no_room(place: Place, monkeypatch
     sizes: list[int] = []
     sources: list[Source] = []
 
-    def default_place(size: int) -> Place:
+    def default_place(size: int, is_mapped: bool) -> Place:
         sizes.append(size)
         return place
 

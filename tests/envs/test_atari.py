@@ -55,6 +55,8 @@ def test_copies_are_stepped_as_alone_and_those_left_out_stand_still() -> None:
 def test_the_protocol_is_the_papers() -> None:
     simulator = envs.make(BREAKOUT, 8)
     assert (simulator.observation_size, simulator.action_size, simulator.discrete) == (SIZE * SIZE, 4, True)
+    assert envs.is_independent(BREAKOUT)
+    assert not envs.is_independent("Hopper-v5")
     assert simulator.horizon == envs.time_limit(BREAKOUT) == 27_000
     assert simulator.reset(np.arange(8), range(8)).dtype == np.uint8
     # Qbert gives 25 points for a cube: rewards are not clipped.

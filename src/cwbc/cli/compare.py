@@ -31,6 +31,7 @@ from cwbc.core import memory
 from cwbc.core.simulation import is_offline
 from cwbc.data import read
 from cwbc.data.store import contained
+from cwbc.data.unpacked import wants_disk
 from cwbc.grids.cells import Cell
 from cwbc.grids.engine import Options, settle, shown
 from cwbc.grids.preparation import DatasetCache, prepare
@@ -65,7 +66,7 @@ class Compare:
         """Compare the methods; 1 where some failed."""
         plan = Plan.make(self.methods, self.training)
         with session.reading(self.dataset) as update:
-            cache = DatasetCache(self.training.env, update)
+            cache = DatasetCache(self.training.env, update, wants_disk(self.training.data_on))
             recording = cache.recording(self.dataset, acting=not self.offline)
         data = recording.data
         root = Path(self.training.out or f"runs/{contained(data.name)}")

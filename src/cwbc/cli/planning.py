@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import jax
+import numpy as np
 from tyro.conf import arg
 
 from cwbc.cli.options import (
@@ -35,6 +36,7 @@ from cwbc.core.trajectories import Trajectories
 from cwbc.data import checks
 from cwbc.data.checks import Recording
 from cwbc.data.dataset_summary import DatasetSummary
+from cwbc.data.sources import size_text
 from cwbc.runs.configuration import planned_configuration
 from cwbc.runs.run_directory import CONFIG, METRICS, SUMMARY, RunDirectory
 from cwbc.runs.tracking import parse_trackers
@@ -60,8 +62,8 @@ class TrainingOptions:
     preset: Annotated[Preset | None, arg(help_behavior_hint="")] = None
     """Sizes: the paper's, or minutes on two CPU cores (default: paper with a GPU, small without)."""
     device: Device = None
-    data_on: Annotated[Literal["device", "host"] | None, arg(help_behavior_hint="")] = None
-    """Where the dataset is stored; from the host it is streamed (default: the device, if it has room)."""
+    data_on: Annotated[Literal["device", "host", "disk"] | None, arg(help_behavior_hint="")] = None
+    """Where the dataset is; from host and disk it is streamed (default: the device, if it has room)."""
     env: Environment = None
     """Gymnasium id of the environment, or module:ID of your own (default: the dataset's)."""
     out: Directory = None
@@ -145,7 +147,7 @@ class Plan:
 
     def data_on(self, data: Trajectories) -> Any:
         """The place of the dataset during training."""
-        return self.options.data_on or default_place(data.nbytes)
+        return self.options.data_on or default_place(data.nbytes, data.is_mapped)
 
     def show(self, recording: Recording, session: Session) -> None:
         """Print the plan, with the warnings about the dataset."""
@@ -157,13 +159,29 @@ class Plan:
         session.show(data)
         for warning in warnings:
             session.warn(warning.sentence())
-        if self.data_on(data) == "host":
-            size = f"its {data.nbytes / 1e9:.3g} GB are more than half of the device's free memory"
-            session.say(f"data streamed from host memory ({'as given' if self.options.data_on else size})")
+        if words := self._streamed_in_words(data):
+            session.say(words)
         seeds, kind = counted(len(self.seeds), "seed"), jax.devices()[0].device_kind
         session.say(f"preset {self.preset} ({self.reason}), {seeds}, device {kind}")
         if words := self._held_out_in_words(data):
             session.say(words)
+
+    def _streamed_in_words(self, data: Trajectories) -> str:
+        """From where the dataset is streamed, and why; nothing where it is not."""
+        place, size = self.data_on(data), f"{data.nbytes / 1e9:.3g} GB"
+        if place == "device":
+            return ""
+        if place == "host":
+            why, whose = "data streamed from host memory", "the device's free memory"
+        else:
+            raw = data.observations
+            assert isinstance(raw, np.memmap)  # reading it has checked that
+            kept = (
+                f"{size_text(raw.nbytes)} in {raw.filename}, which `cwbc data remove {data.name}` removes too"
+            )
+            why, whose = f"data streamed from disk, {kept}", "the memory that this process may use"
+        reason = "as given" if self.options.data_on else f"its {size} are more than half of {whose}"
+        return f"{why} ({reason})"
 
     def _held_out_in_words(self, data: Trajectories) -> str:
         """How many episodes are held out, and why; nothing where none are and nobody would expect any."""

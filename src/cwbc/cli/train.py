@@ -16,6 +16,7 @@ from cwbc.core.policy_spec import PolicySpec
 from cwbc.data import compatibility, read
 from cwbc.data.dataset_summary import DatasetSummary
 from cwbc.data.store import contained
+from cwbc.data.unpacked import wants_disk
 from cwbc.grids.preparation import dataset_notes
 from cwbc.runs.run_directory import RunDirectory
 from cwbc.runs.tracking import Tracking
@@ -44,7 +45,14 @@ class Train:
             )
         plan = Plan.make(self.method, self.training)
         with session.reading(self.dataset) as update:
-            recording = compatibility.fitted(read(self.dataset, self.training.env, progress=update))
+            recording = compatibility.fitted(
+                read(
+                    self.dataset,
+                    self.training.env,
+                    progress=update,
+                    on_disk=wants_disk(self.training.data_on),
+                )
+            )
             data = recording.trusted()
         ((method, _),) = plan.methods
         directory = Path(self.training.out or f"runs/{contained(data.name)}/{method.name}")

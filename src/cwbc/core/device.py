@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 from cwbc.system.errors import InputError, install
+from cwbc.system.host_memory import host_memory
 
 Device = Literal["cpu", "gpu"]
-Place = Literal["device", "host"]
+Place = Literal["device", "host", "disk"]  # of a dataset in training
+PLACES: tuple[Place, ...] = ("device", "host", "disk")
 
 
 def use_device(device: Device | None) -> Device:
@@ -70,9 +69,16 @@ def default_preset() -> Literal["paper", "small"]:
     return "small" if on_cpu() else "paper"
 
 
-def default_place(size: int) -> Place:
-    """The device if the dataset takes at most half of its free memory: parameters and batches need room."""
-    return "device" if size <= _free_memory() / 2 else "host"
+def default_place(size: int, is_mapped: bool = False) -> Place:
+    """The device if the dataset takes at most half of its free memory: parameters and batches need room.
+
+    Args:
+        is_mapped: whether the dataset is a file that is mapped, as it exceeds the host's memory.
+    """
+    # A CPU's memory is the host's.
+    if size <= _free_memory() / 2 and not (is_mapped and on_cpu()):
+        return "device"
+    return "disk" if is_mapped else "host"
 
 
 def total_memory() -> float:
@@ -80,13 +86,7 @@ def total_memory() -> float:
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
     if limit is not None:
         return float(limit)
-    try:
-        host = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):  # as on Windows
-        return math.inf
-    with contextlib.suppress(OSError, ValueError):  # "max" where a container sets no limit
-        host = min(host, float(int(Path("/sys/fs/cgroup/memory.max").read_text())))
-    return host
+    return host_memory()
 
 
 def _free_memory() -> float:

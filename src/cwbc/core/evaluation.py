@@ -6,8 +6,9 @@ import collections
 import dataclasses
 import functools
 import math
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from cwbc.core.layers import Parameters
 from cwbc.core.policy_spec import PolicySpec
 from cwbc.core.simulation import Simulator, Transition
 
+_THREADS = 8  # at most, that act and simulate on a CPU; not the number of cores: each machine rounds alike
 _BLOCK = 640  # remembered steps that a CPU works on at a time: more would not stay in its cache
 Progress = Callable[[int], None]
 
@@ -67,6 +69,7 @@ def roll_out(
     *,
     one_at_a_time: bool = False,
     overlapping: bool = False,
+    independent: bool = False,
     progress: Progress = lambda timesteps: None,
 ) -> Rollouts:
     """Run every episode to its end, each conditioned on its target return.
@@ -74,6 +77,7 @@ def roll_out(
     Args:
         one_at_a_time: one episode after another, as the only copy of an environment requires.
         overlapping: simulate one half of the episodes while a GPU computes the actions of the other.
+        independent: several threads may step the simulator at a time, and on a CPU they do.
         progress: called with the number of timesteps done; one at a time, as a fraction of all of them.
     """
     seeds = len(jax.tree.leaves(parameters)[0])
@@ -82,9 +86,14 @@ def roll_out(
     if not one_at_a_time:
         rollouts.reset(np.arange(count), simulator.reset(np.arange(count), reset_seeds))
         own = np.arange(count).reshape(seeds, -1)
-        halves = min(2, own.shape[1]) if overlapping and not on_cpu() else 1
-        parts = [_Part(spec, parameters, rollouts, own[:, first::halves]) for first in range(halves)]
-        _run(parts, rollouts, simulator, progress)
+        if independent and on_cpu():
+            # Equal parts, which one program computes.
+            number = max(n for n in range(1, _THREADS + 1) if own.shape[1] % n == 0)
+        else:
+            number = min(2, own.shape[1]) if overlapping and not on_cpu() else 1
+        parts = [_Part(spec, parameters, rollouts, own[:, first::number]) for first in range(number)]
+        run = _run_side_by_side if independent and on_cpu() else _run
+        run(parts, rollouts, simulator, progress)
         return rollouts
     stored = jax.tree.map(np.asarray, parameters)
     for row in range(count):
@@ -153,6 +162,30 @@ def _run(parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progr
             # Finished episodes leave the batch: they cost no more simulation.
             if rollouts.running[own].any() and part.timestep < simulator.horizon:
                 under_way.append(begin(part))
+
+
+def _run_side_by_side(
+    parts: Sequence[_Part], rollouts: Rollouts, simulator: Simulator, progress: Progress
+) -> None:
+    """Run all episodes to their ends, each part in a thread of its own."""
+    stopping, lock, furthest = threading.Event(), threading.Lock(), 0
+
+    def report(timestep: int) -> None:
+        nonlocal furthest
+        if stopping.is_set():
+            raise CancelledError
+        with lock:
+            if timestep > furthest:
+                furthest = timestep
+                progress(timestep)
+
+    with ThreadPoolExecutor(len(parts)) as pool:
+        under_way = [pool.submit(_run, [part], rollouts, simulator, report) for part in parts]
+        try:
+            for part in as_completed(under_way):
+                part.result()
+        finally:  # after an error, or Ctrl-C
+            stopping.set()
 
 
 @functools.lru_cache(maxsize=8)

@@ -68,9 +68,11 @@ def _with(data: Trajectories, chosen: NDArray[np.bool_]) -> Trajectories:
     starts, lengths = data.starts[chosen], data.lengths[chosen]
     ends = np.cumsum(lengths)
     rows = np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
+    shared = data.has_images  # which take most of the memory, or more than there is
     return dataclasses.replace(
         data,
-        observations=data.observations[rows],
+        observations=data.observations if shared else data.observations[rows],
+        first_images=data.observation_starts[chosen] if shared else None,
         actions=data.actions[rows],
         rewards=data.rewards[rows],
         starts=ends - lengths,

@@ -51,12 +51,12 @@ class LoggedSteps:
         steps = np.minimum(now, spec.memory - 1)
         timesteps = (now - steps)[:, None] + np.arange(spec.memory)
         timesteps = np.minimum(timesteps, data.lengths[chosen][:, None] - 1)
-        firsts = data.starts[chosen][:, None]
-        rows, space = firsts + timesteps, spec.observations
+        rows, space = data.starts[chosen][:, None] + timesteps, spec.observations
+        firsts = data.observation_starts[chosen][:, None]
         is_past = np.arange(spec.memory) < steps[:, None]  # the present action is asked for
         encoded = spec.actions.encode(jnp.asarray(data.actions[rows]))
         returns_to_go = spec.method.learner.standardized(data.returns_to_go[rows], timesteps, spec.horizon)
-        frames = data.observations[space.rows_read(rows, np.broadcast_to(firsts, rows.shape))]
+        frames = data.observations[space.rows_read(firsts + timesteps, np.broadcast_to(firsts, rows.shape))]
         history = History(
             observations=space.sampled(jnp.asarray(frames), tuple(map(jnp.asarray, space.arrays))),
             actions=jnp.where(is_past[..., None], encoded, 0.0),

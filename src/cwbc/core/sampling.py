@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class Episodes:
     """The arrays of episodes that sampling needs, always on the device."""
 
     starts: Any  # [episode]
+    observation_starts: Any  # [episode] the same, but for images of which some episodes are held out
     lengths: Any  # [episode]
     thresholds: Any  # [stratum, episode] uint32: cumulative probabilities in units of 2^-32
     selected: Any  # [episode] those of the first stratum
@@ -82,7 +84,10 @@ def to_device(data: Trajectories, *methods: Method) -> Source:
 
 
 def in_host_memory(data: Trajectories, method: Method) -> Source:
-    """A dataset whose steps stay in host memory, for one that is too large for the device."""
+    """A dataset whose steps stay in host memory, or on disk where they are mapped from there."""
+    if data.is_mapped and hasattr(mmap, "MADV_RANDOM"):
+        # Else the system would read megabytes around every window.
+        data.observations._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
     columns = jax.tree.map(np.ascontiguousarray, _columns(data, method))
     episodes, numbers = jax.device_put((_episodes(data, method), method.fit(data).learner.numbers))
     return Source(episodes, columns, numbers)
@@ -101,19 +106,23 @@ def side_by_side(lanes: Sequence[tuple[Trajectories, Method]]) -> Source:
     numbers = [method.learner.numbers for _, method in fitted]
     if len(lanes) == 1:
         return Source(*jax.device_put((episodes[0], columns, numbers[0])))
-    ends = np.cumsum([data.steps for data, _ in copies.values()])
-    starts = dict(zip(copies, [0, *ends[:-1].tolist()], strict=True))
+    sizes = [(data.steps, len(data.observations)) for data, _ in copies.values()]
+    firsts = dict(zip(copies, [(0, 0), *np.cumsum(sizes, axis=0)[:-1].tolist()], strict=True))
     count, most = max(data.episodes for data, _ in lanes), max(each.most_selected for each in episodes)
     alike = [
-        _padded(each, count, starts[id(data), method.learner.reads], most)
+        _padded(each, count, firsts[id(data), method.learner.reads], most)
         for each, (data, method) in zip(episodes, fitted, strict=True)
     ]
     together = jax.device_put((_stacked(alike), columns, _stacked(numbers)))
     return Source(together[0], together[1], together[2], len(lanes))
 
 
-def _padded(episodes: Episodes, count: int, first_row: int, most_selected: float) -> Episodes:
-    """The same with `count` episodes, of which the last are never sampled, from a row of a larger array."""
+def _padded(episodes: Episodes, count: int, firsts: Sequence[int], most_selected: float) -> Episodes:
+    """The same with `count` episodes, of which the last are never sampled, in larger arrays.
+
+    Args:
+        firsts: the rows there of the first step and of the first observation.
+    """
 
     def longer(array: Any) -> Any:
         missing = count - array.shape[-1]
@@ -121,7 +130,8 @@ def _padded(episodes: Episodes, count: int, first_row: int, most_selected: float
 
     return dataclasses.replace(
         episodes,
-        starts=longer(episodes.starts + first_row),
+        starts=longer(episodes.starts + firsts[0]),
+        observation_starts=longer(episodes.observation_starts + firsts[1]),
         lengths=longer(episodes.lengths),
         thresholds=longer(episodes.thresholds),
         selected=longer(episodes.selected),
@@ -159,6 +169,7 @@ def _episodes(data: Trajectories, method: Method) -> Episodes:
     statistics = data.observation_statistics if data.observations.ndim == 2 else ()
     return Episodes(
         starts=np.asarray(data.starts, np.int32),
+        observation_starts=np.asarray(data.observation_starts, np.int32),
         lengths=np.asarray(data.lengths, np.int32),
         thresholds=np.stack([thresholds(probabilities * stratum) for stratum in strata]),
         selected=selected,
@@ -222,11 +233,12 @@ def choose(random: RandomNumbers, data: Episodes, space: ObservationSpace, lengt
     first = (random.starts % lengths.astype(jnp.uint32)).astype(jnp.int32)
     timesteps = first[:, None] + jnp.arange(length)
     mask = timesteps < lengths[:, None]
-    rows = starts[:, None] + jnp.minimum(timesteps, lengths[:, None] - 1)
+    places = jnp.minimum(timesteps, lengths[:, None] - 1)
+    observed = data.observation_starts[episodes][:, None]
     return Choice(
         episodes=episodes,
-        rows=rows,
-        frames=space.rows_read(rows, jnp.broadcast_to(starts[:, None], rows.shape)),
+        rows=starts[:, None] + places,
+        frames=space.rows_read(observed + places, jnp.broadcast_to(observed, places.shape)),
         timesteps=jnp.where(mask, timesteps, 0),
         mask=mask,
     )

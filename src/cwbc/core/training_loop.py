@@ -102,7 +102,8 @@ def train(
         before_writing: called before anything is recorded or saved; if it raises, nothing is.
     """
     size = sum({id(trainee.data): trainee.data.nbytes for trainee in trainees}.values())
-    on_device = (data_on or default_place(size)) == "device"
+    is_mapped = any(trainee.data.is_mapped for trainee in trainees)
+    on_device = (data_on or default_place(size, is_mapped)) == "device"
     behind = [trainee for trainee in trainees if trainee.step < training.steps]
     for group in _groups(behind) if on_device else [[trainee] for trainee in behind]:
         lanes = [(trainee.data, as_begun(trainee.method, training.steps)) for trainee in group]

@@ -15,6 +15,7 @@ from cwbc.core.tasks import Task, task_for
 
 ActionBounds = tuple[tuple[float, ...], tuple[float, ...]]  # min and max, [dimension] each, may be infinite
 _BLOCK = 1 << 16  # rows that are read together, so that no check needs a second copy of the data
+_IMAGES = 1 << 22  # bytes of images that are read together
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +37,7 @@ class Trajectories:
     observation_names: tuple[str, ...] = ()  # [dimension], where the source names them
     action_names: tuple[str, ...] = ()  # [dimension], where the source names them
     clipped_rewards: bool = False  # to [-1, 1]; then a policy clips those that it receives, too
+    first_images: NDArray[np.int64] | None = None  # [episode] rows of its first observation, if not `starts`
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -67,6 +69,16 @@ class Trajectories:
     @property
     def has_images(self) -> bool:
         return self.observations.ndim > 2
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether observations are a file that is mapped rather than read, as they exceed the memory."""
+        return isinstance(self.observations, np.memmap)
+
+    @property
+    def observation_starts(self) -> NDArray[np.int64]:
+        """The row of each episode's first observation. [episode]"""
+        return self.starts if self.first_images is None else self.first_images
 
     @property
     def action_size(self) -> int:
@@ -175,5 +187,11 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def blocks(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     """The rows of an array, many at a time, each block with the number of its first row."""
-    for first in range(0, len(array), _BLOCK):
-        yield first, array[first : first + _BLOCK]
+    rows = _BLOCK if array.ndim < 3 else images_together(array[:1].nbytes)
+    for first in range(0, len(array), rows):
+        yield first, array[first : first + rows]
+
+
+def images_together(size: int) -> int:
+    """How many images of so many bytes are read together."""
+    return max(1, _IMAGES // max(1, size))

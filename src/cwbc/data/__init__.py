@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwbc.data import d4rl, dqn_replay, formats, generated, minari, store
+from cwbc.data import d4rl, dqn_replay, formats, generated, minari, store, unpacked
 from cwbc.data.dqn_replay import ReplayOptions
 from cwbc.data.formats.columns import BY_NAME
 from cwbc.data.sources import DatasetSource
@@ -25,7 +25,10 @@ __all__ = ["SOURCES", "activity", "is_reserved", "load", "read", "stored_name"]
 
 
 def load(
-    dataset: str | os.PathLike[str], environment: str | None = None, max_gigabytes: float | None = None
+    dataset: str | os.PathLike[str],
+    environment: str | None = None,
+    max_gigabytes: float | None = None,
+    on_disk: bool | None = None,
 ) -> Trajectories:
     """The trajectories of a dataset, checked.
 
@@ -33,8 +36,10 @@ def load(
         dataset: a name (`cwbc data list`), a Minari id, or the path of a file or folder.
         environment: a Gymnasium id, or "none"; by default, the one that the dataset or its name implies.
         max_gigabytes: what a file may expand to; by default 1, or 256 times the file's size.
+        on_disk: whether images of the store stay there, in a raw file that is mapped; by default those that
+            exceed half of the memory that this process may use.
     """
-    return read(dataset, environment, max_gigabytes=max_gigabytes).trusted()
+    return read(dataset, environment, max_gigabytes=max_gigabytes, on_disk=on_disk).trusted()
 
 
 def read(
@@ -45,6 +50,7 @@ def read(
     action_count: int | None = None,
     progress: Progress | None = None,
     max_gigabytes: float | None = None,
+    on_disk: bool | None = None,
 ) -> Recording:
     """A dataset with its origin and the issues of reading it; its values are not checked."""
     from cwbc import envs
@@ -52,12 +58,14 @@ def read(
 
     envs.allow(environment)
     name = os.fspath(dataset)
-    with protection.at_most(max_gigabytes):
+    with protection.at_most(max_gigabytes), unpacked.mapping(on_disk):
         if (source := _source_of(name)) is None:
             raise _unknown(name)
         _check_options(name, source, options)
         recording = source.read(name, options, progress)
     data = recording.data
+    if on_disk:
+        unpacked.check_mapped(data)
     if time_limit is not None and time_limit < (longest := int(data.lengths.max())):
         raise InputError(f"--time-limit {time_limit} is shorter than an episode of {longest} steps")
     known = data.environment if environment is None else environment

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cwbc.data import unpacked
 from cwbc.data.sources import DatasetSource, Offer, size_text
 from cwbc.system.errors import InputError, unknown
 from cwbc.system.files import LOCK, is_aside, locked, replace_atomically, write_atomically
@@ -35,6 +36,7 @@ _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]+")
 _FORMAT = 1  # of the manifest
 _LONGEST = 100  # letters of a name; folders take no more than 255
 _FILE = re.compile(r"[0-9a-f]{16}\.hdf5")  # the files that adopt writes
+_UNPACKED = re.compile(rf"[0-9a-f]{{16}}\{unpacked.SUFFIX}")  # and those beside them
 
 
 def contained(name: str) -> str:
@@ -83,17 +85,26 @@ class Entry:
     def path(self) -> Path:
         return root() / self.name / self.file
 
+    @property
+    def unpacked(self) -> Path:
+        """The raw file of images that exceed the memory, once they were read."""
+        return self.path.with_suffix(unpacked.SUFFIX)
+
+    @property
+    def disk_space(self) -> int:
+        """Bytes of its files."""
+        return self.bytes + (self.unpacked.stat().st_size if self.unpacked.is_file() else 0)
+
     def read(self) -> Recording:
         """The dataset, if its hash is right."""
         from cwbc.data.checks import Recording
-        from cwbc.data.formats import hdf5
         from cwbc.data.issues import Origin
 
         try:
-            data = hdf5.read(self.path).data
-            # What its file does not contain.
-            fields = {field.name for field in dataclasses.fields(data)} & vars(self).keys()
-            data = data.described(**{name: getattr(self, name) for name in fields})
+            data = self._read()
+            if data.is_mapped and data.content_hash != self.content_hash:
+                self.unpacked.unlink(missing_ok=True)
+                data = self._read()  # which writes it again
             if (found := data.content_hash) != (expected := self.content_hash):
                 raise InputError(f"{self.path} has the hash {found[:12]}, expected {expected[:12]}")
         except (InputError, FileNotFoundError) as error:
@@ -101,6 +112,14 @@ class Entry:
                 f"dataset {self.name} is damaged: {error}; get it again from {self.source} with --overwrite"
             ) from error
         return Recording(data, Origin(self.name), stored=True)
+
+    def _read(self) -> Trajectories:
+        from cwbc.data.formats import hdf5
+
+        data = hdf5.read(self.path, images=lambda images: unpacked.read_or_map(images, self.unpacked)).data
+        # What its file does not contain.
+        fields = {field.name for field in dataclasses.fields(data)} & vars(self).keys()
+        return data.described(**{name: getattr(self, name) for name in fields})
 
     def looks_whole(self) -> bool:
         """Whether the file exists with its size; only reading it verifies every byte."""
@@ -150,7 +169,11 @@ def check_name(name: str, overwrite: bool = False) -> None:
         other = below[0].parent.relative_to(root()).as_posix()
         raise InputError(f"{other} is a dataset; {name} cannot be above it")
     files = (path for path in sorted(folder.glob("*")) if not path.is_dir() and not is_aside(path))
-    if others := [p.name for p in files if not (p.name in _OWN or _FILE.fullmatch(p.name))]:
+    if others := [
+        p.name
+        for p in files
+        if not (p.name in _OWN or _FILE.fullmatch(p.name) or _UNPACKED.fullmatch(p.name))
+    ]:
         some = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         raise InputError(
             f"{folder} has files that are not the store's ({some}); choose another --name, or move them"
@@ -206,6 +229,7 @@ def adopt(data: Trajectories, aside: Path, source: str, download_hash: str | Non
     write_atomically(folder / MANIFEST, json.dumps(values | {"seal": _seal(values)}, indent=2) + "\n")
     if before is not None and before.file != entry.file:  # no other file is known to be the store's
         before.path.unlink(missing_ok=True)
+        before.unpacked.unlink(missing_ok=True)
     return entry
 
 
@@ -249,7 +273,7 @@ def remove(name: str) -> tuple[int, list[str]]:
             raise InputError(f"{error}; its files are not known: delete {folder} yourself") from error
         size = 0
         # The manifest last: after a kill, the same command removes the rest.
-        for path in (entry.path, *(folder / name for name in _OWN)):
+        for path in (entry.path, entry.unpacked, *(folder / name for name in _OWN)):
             with contextlib.suppress(FileNotFoundError):
                 size += path.lstat().st_size
                 path.unlink()
@@ -266,9 +290,11 @@ def remove(name: str) -> tuple[int, list[str]]:
 def _offers() -> Iterator[Offer]:
     for name in names():
         if (entry := readable(name)) and entry.looks_whole():
-            size, environment = size_text(entry.bytes), entry.environment or "-"
+            size, environment = size_text(entry.disk_space), entry.environment or "-"
             cells = (f"{entry.episodes:,}", f"{entry.steps:,}", size, environment)
-            yield Offer(name, cells, {"whole": True} | dataclasses.asdict(entry))
+            yield Offer(
+                name, cells, {"whole": True, "disk_space": entry.disk_space} | dataclasses.asdict(entry)
+            )
         else:
             cells = ("damaged", "", "", f"`cwbc data check {name}` shows how")
             yield Offer(name, cells, {"name": name, "whole": False})

@@ -81,6 +81,11 @@ def is_batched(environment: Environment) -> bool:
     )
 
 
+def is_independent(environment: Environment) -> bool:
+    """Whether several threads may step copies of an environment at a time."""
+    return isinstance(environment, str) and environment.startswith(_ATARI)
+
+
 def is_maze(environment: Environment) -> bool:
     """Whether it is a maze of the package, whose observations begin with x and y."""
     if not isinstance(environment, str) or not environment.startswith(OWN):

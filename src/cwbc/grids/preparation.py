@@ -67,8 +67,14 @@ class Prepared:
 class DatasetCache:
     """The datasets of a command, each read once; unused ones are released where they take much memory."""
 
-    def __init__(self, environment: str | None = None, progress: Progress | None = None) -> None:
-        self._environment, self._progress = environment, progress  # of every dataset
+    def __init__(
+        self,
+        environment: str | None = None,
+        progress: Progress | None = None,
+        on_disk: bool | None = None,
+    ) -> None:
+        # Of every dataset.
+        self._environment, self._progress, self._on_disk = environment, progress, on_disk
         self._kept: dict[str, Recording] = {}  # the latest last
         self._in_use: weakref.WeakValueDictionary[str, Recording] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()  # one thread per device reads
@@ -80,7 +86,7 @@ class DatasetCache:
             if found is None:
                 while sum(each.data.nbytes for each in self._kept.values()) > _KEPT:
                     del self._kept[next(iter(self._kept))]  # before the next one is read
-                read_now = read(name, self._environment, progress=self._progress)
+                read_now = read(name, self._environment, progress=self._progress, on_disk=self._on_disk)
                 found = compatibility.fitted(read_now, acting)
                 found.trusted()
                 self._in_use[name] = self._kept[name] = found

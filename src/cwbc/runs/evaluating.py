@@ -80,6 +80,7 @@ def _simulated(
         protocol,
         one_at_a_time=envs.takes_turns(environment),
         overlapping=envs.is_batched(environment),
+        independent=envs.is_independent(environment),
         progress=progress or (lambda timesteps: None),
     )
     return dataclasses.replace(sweep, paths=[path for each in recorders for path in each.paths(sweep)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from cwbc.system.errors import InputError, require
 VARIABLE = "CWBC_MAX_GIGABYTES"  # the environment variable that sets the limit
 _ALWAYS = 1e9  # bytes that any file may expand to: constant columns take almost no space in a file
 _TIMES = 256  # times its own size that a larger file may expand to: uncompressed game frames reach 150
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # of a file that is written meanwhile
 
 _chosen: contextvars.ContextVar[float | None] = contextvars.ContextVar("gigabytes", default=None)
 
@@ -62,6 +65,8 @@ def decoding(path: Path, format_name: str) -> Iterator[None]:
     except (InputError, PermissionError, IsADirectoryError, FileNotFoundError):
         raise
     except Exception as error:  # decoders raise anything on damaged bytes, even SyntaxError
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+            raise
         text = " ".join(str(error).split())[:300] or type(error).__name__
         raise InputError(
             f"{path} cannot be read as {format_name} (truncated, damaged, or another format): {text}"
