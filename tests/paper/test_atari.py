@@ -193,11 +193,11 @@ def test_targets_reach_five_times_the_best_in_the_data() -> None:
 
 def test_a_quick_run_is_one_game_with_the_small_preset() -> None:
     cells = ATARI.cells(ATARI.names("ours", quick=True), ATARI.benchmark.quick)
-    assert {cell.dataset for cell in cells} == {"cwbc/breakout/replay-v0"}
+    assert {cell.dataset for cell in cells} == {"cwbc/qbert/replay-v0"}
     assert [cell.label for cell in cells] == ["rvs", "rvs+w", "rvs+c", "rvs+cwbc", "dt", "bc"]
     learners: list[Any] = [cell.method.learner for cell in cells]
     assert [learner.network.width for learner in learners] == [256] * 4 + [64, 256]
-    assert {learners[2].regularizer.noise, learners[3].regularizer.noise} == {50.0}
+    assert {learners[2].regularizer.noise, learners[3].regularizer.noise} == {500.0}
     assert {(cell.training.steps, cell.training.batch_size, cell.training.context) for cell in cells} == {
         (400, 32, 2),
         (400, 8, 8),
