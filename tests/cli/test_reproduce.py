@@ -374,7 +374,10 @@ def test_games_from_data_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (regularized,) = [each["method"] for each in settings if each["method"]["name"] == "rvs+cwbc"]
     assert regularized["regularizer"]["noise"] == 500.0
     summary = json.loads((out / "summary.json").read_text())
-    assert "supported" not in {claim["verdict"] for claim in summary["claims"]}
+    verdicts = {claim["text"].rsplit(", ", 1)[-1]: claim["verdict"] for claim in summary["claims"]}
+    # What these few rewards decide whatever the policy does: they are fewer points than the best return.
+    low = "CWBC achieves returns much higher than the best one in the dataset."
+    assert verdicts == dict.fromkeys(verdicts, "inconclusive") | {low: "contradicted"}
     assert any("gamer-normalized" in remark for remark in summary["remarks"])
     assert any("by snapshots of Q-learning" in remark for remark in summary["remarks"])
 

@@ -42,7 +42,7 @@ def wants_disk(place: str | None) -> bool | None:
 
 
 def check_mapped(data: Trajectories) -> None:
-    """Refuse data that is in memory, where data on disk was asked for."""
+    """Refuse data that is in memory instead of on disk."""
     if not data.is_mapped:
         raise InputError(
             f"{data.name} is not on disk: only images of the store are streamed from there; `cwbc data "

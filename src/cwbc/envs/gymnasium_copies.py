@@ -32,7 +32,7 @@ class Generic:
     def __init__(self, environment: Environment, count: int, drawn: bool = False) -> None:
         first, name = _make(environment), describe(environment)
         options = _drawing(first, name) if drawn else {}
-        if options and isinstance(environment, str):  # it can only be asked for when it is made
+        if options and isinstance(environment, str):  # how it is drawn is decided when it is made
             first.close()
             first = _make(environment, **options)
         self.horizon = _horizon(name, first)
