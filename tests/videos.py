@@ -16,5 +16,5 @@ def decoded(content: bytes) -> tuple[NDArray[np.uint8], list[float]]:
     for number in range(image.n_frames):  # type: ignore[attr-defined]
         image.seek(number)
         frames.append(np.asarray(image.convert("RGB")))
-        pauses.append(float(image.info["duration"]))
+        pauses.append(float(image.info.get("duration", 0)))  # none of a single frame
     return np.stack(frames), pauses

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
-import struct
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,12 @@ def animated(frames: Sequence[Sequence[Shot]], titles: Sequence[str]) -> bytes:
     font = ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf"), 14)
     some = np.unique(np.linspace(0, len(frames) - 1, _SAMPLED).astype(int))
     palette = _Palette(np.concatenate([_drawn(frames[place], titles, font) for place in some]))
-    indices = (palette.indices(_drawn(frame, titles, font)) for frame in frames)
-    return b"".join(_file(indices, len(frames), palette.colours))
+    first, *later = [palette.image(_drawn(frame, titles, font)) for frame in frames]
+    pauses, file = [PAUSE] * (len(frames) - 1) + [LAST], io.BytesIO()
+    # A frame without a change lengthens the one before; of others, only the changed rectangle is written.
+    how: dict[str, Any] = {"save_all": True, "duration": pauses, "compress_level": 9}
+    first.save(file, "PNG", append_images=later, **how)
+    return file.getvalue()
 
 
 def _drawn(frame: Sequence[Shot], titles: Sequence[str], font: ImageFont.FreeTypeFont) -> Pixels:
@@ -79,43 +82,12 @@ class _Palette:
         self._nearest = KDTree(self.colours)
         self._known = np.full(1 << 24, -1, np.int16)  # [colour] its index; -1: not met yet
 
-    def indices(self, pixels: Pixels) -> Pixels:
-        """The nearest colour of each pixel. [height, width]"""
+    def image(self, pixels: Pixels) -> Image.Image:
+        """Pixels [height, width, 3] in the nearest colours."""
         packed = pixels.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
         if (new := np.unique(packed[self._known[packed] < 0])).size:
             parts = np.stack([new >> 16, new >> 8 & 255, new & 255], axis=1)
             self._known[new] = self._nearest.query(parts)[1]
-        return self._known[packed].astype(np.uint8)
-
-
-def _file(frames: Iterator[Pixels], count: int, colours: Pixels) -> Iterator[bytes]:
-    """The parts of the file; of each frame but the first, only the rectangle that has changed."""
-    first = next(frames)
-    before = ~first  # all of it is new
-    yield b"\x89PNG\r\n\x1a\n"
-    yield _chunk(b"IHDR", struct.pack(">IIBBBBB", *first.shape[::-1], 8, 3, 0, 0, 0))  # 8 bits, a palette
-    yield _chunk(b"PLTE", colours.tobytes())
-    yield _chunk(b"acTL", struct.pack(">II", count, 0))  # repeated for ever
-    for number, frame in enumerate(itertools.chain([first], frames)):
-        rows, columns = _changed(frame, before)
-        part, before = frame[rows, columns], frame
-        pause = LAST if number == count - 1 else PAUSE
-        # The chunks of frames are numbered: one of the first frame, two of each later one.
-        chunk = max(0, 2 * number - 1)
-        place = (chunk, *part.shape[::-1], columns.start, rows.start)
-        yield _chunk(b"fcTL", struct.pack(">IIIIIHHBB", *place, pause, 1000, 0, 0))
-        unfiltered = np.pad(part, ((0, 0), (1, 0)))  # a row begins with the number of its filter
-        content = zlib.compress(unfiltered.tobytes(), 9)
-        yield _chunk(b"fdAT", struct.pack(">I", chunk + 1) + content) if number else _chunk(b"IDAT", content)
-
-
-def _changed(frame: Pixels, before: Pixels) -> tuple[slice, slice]:
-    """The rows and columns that differ; those of one pixel where nothing does."""
-    rows, columns = (np.flatnonzero((frame != before).any(axis=axis)) for axis in (1, 0))
-    if not rows.size:
-        return slice(0, 1), slice(0, 1)
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        found = Image.fromarray(self._known[packed].astype(np.uint8), "P")
+        found.putpalette(self.colours.tobytes())
+        return found
