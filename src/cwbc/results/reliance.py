@@ -13,9 +13,7 @@ from cwbc.system.formatting import amount, percent
 
 APART = 0.2  # of the dataset's range of returns: estimates that differ by more disagree
 LOST = 0.5  # of held-out returns above the dataset's min: a model that misses more does not reproduce them
-SUPPORTED = (
-    0.7  # of the steps: if fewer are like logged ones, the model leaves the data (of logged ones, 95 %)
-)
+SUPPORTED = 0.7  # of the steps: if fewer are like logged ones, of which 95 % are, the model leaves the data
 
 
 @dataclasses.dataclass(frozen=True)
